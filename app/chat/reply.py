@@ -16,12 +16,10 @@ from app.domain.chat import (
     FinishReason,
     ModelRef,
     ReplyEvent,
-    TextDelta,
     TextWasThinking,
-    ThinkingDelta,
     UsageReported,
 )
-from app.domain.conversations import Exchange, Problem, Usage
+from app.domain.conversations import Exchange, Problem, Text, Thinking, Usage
 from app.domain.errors import StorageError
 from app.domain.ids import ExchangeId, MessageId
 from app.domain.recall import StoredPrompt
@@ -135,8 +133,8 @@ class Reply:
 _log = logging.getLogger(__name__)
 _INTERVAL_S = 0.5
 _KINDS: Mapping[type, str] = {
-    TextDelta: "text",
-    ThinkingDelta: "thinking",
+    Text: "text",
+    Thinking: "thinking",
     TextWasThinking: TEXT_WAS_THINKING,
 }
 
@@ -150,9 +148,7 @@ class ReplyJournal:
         self._model = model
         self._waiting: list[ReplyGrew] = []
 
-    def grow(
-        self, message_id: MessageId, delta: TextDelta | ThinkingDelta | TextWasThinking
-    ) -> None:
+    def grow(self, message_id: MessageId, delta: Text | Thinking | TextWasThinking) -> None:
         """Queue text, joined to the last of the same message and kind."""
         kind = _KINDS[type(delta)]
         text = "" if isinstance(delta, TextWasThinking) else delta.text

@@ -35,16 +35,7 @@ from app.domain.changes import (
     PassagesPut,
     PromptStored,
 )
-from app.domain.chat import (
-    ChatRequest,
-    ModelRef,
-    RecallCompleted,
-    Retrying,
-    TextDelta,
-    TextWasThinking,
-    ThinkingDelta,
-    ToolCompleted,
-)
+from app.domain.chat import ChatRequest, ModelRef, RecallCompleted, Retrying, TextWasThinking
 from app.domain.conversations import (
     Block,
     Exchange,
@@ -53,6 +44,7 @@ from app.domain.conversations import (
     Problem,
     Role,
     Text,
+    Thinking,
     ToolCall,
     ToolResult,
 )
@@ -238,7 +230,7 @@ class RunningExchange:
             async for event in stream:
                 self._partial.add(event)
                 self._reply.push(event)
-                if isinstance(event, TextDelta | ThinkingDelta | TextWasThinking):
+                if isinstance(event, Text | Thinking | TextWasThinking):
                     self._journal.grow(self._partial.message_id, event)
         except ContextTooLong:
             is_refused = not self._partial.has_begun
@@ -279,7 +271,7 @@ class RunningExchange:
         async def run(position: int, call: ToolCall) -> None:
             async with slots:
                 results[position] = await self._run_call(position, call)
-            self._reply.push(ToolCompleted(results[position]))
+            self._reply.push(results[position])
 
         async def run_all() -> None:
             await asyncio.gather(*(run(position, call) for position, call in enumerate(calls)))

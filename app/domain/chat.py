@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from app.domain.conversations import ANY_RECALL, Message, RawReply, RecallChoice, ToolResult
+from app.domain.conversations import (
+    ANY_RECALL,
+    Message,
+    RawReply,
+    RecallChoice,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from app.domain.records.presets import Effort
 
 UNKNOWN_WINDOW_TOKENS = 8_192  # counted for a model whose context window is not known
@@ -85,34 +94,11 @@ class ChatRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class TextDelta:
-    """The next part of the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ThinkingDelta:
-    """The next part of the reasoning."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class TextWasThinking:
     """All text of this reply so far is reasoning: only the end tag of the reasoning arrived.
 
     It is the first thing after that text, with no other reasoning or tool call before.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallReady:
-    """A complete tool call; `arguments` is the JSON text as received and may be invalid."""
-
-    call_id: str
-    name: str
-    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,22 +145,8 @@ class Finished:
     raw: RawReply | None = None
 
 
-StreamEvent = (
-    TextDelta
-    | ThinkingDelta
-    | TextWasThinking
-    | ToolCallReady
-    | UsageReported
-    | Retrying
-    | Finished
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCompleted:
-    """A tool call is complete; the exchange emits this, not the model."""
-
-    result: ToolResult
+StreamEvent = Text | Thinking | TextWasThinking | ToolCall | UsageReported | Retrying | Finished
+"""What a model sends: the next piece of its text or reasoning, a complete call of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +159,8 @@ class RecallCompleted:
     notice: str = ""
 
 
-ReplyEvent = StreamEvent | ToolCompleted | RecallCompleted
+ReplyEvent = StreamEvent | ToolResult | RecallCompleted
+"""What an exchange emits; the results are those of tools that have run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from app.domain.chat import (
-    Finished,
-    FinishReason,
-    StreamEvent,
-    TextDelta,
-    TextWasThinking,
-    ThinkingDelta,
-    ToolCallReady,
-    UsageReported,
-)
+from app.domain.chat import Finished, FinishReason, StreamEvent, TextWasThinking, UsageReported
 from app.domain.conversations import Block, Text, Thinking, ToolCall
 from app.domain.ids import MessageId
 
@@ -33,14 +24,12 @@ class PartialReply:
 
     def add(self, event: StreamEvent) -> None:
         match event:
-            case TextDelta(text=text):
-                self._append(Text, text)
-            case ThinkingDelta(text=text):
-                self._append(Thinking, text)
+            case Text() | Thinking():
+                self._append(event)
             case TextWasThinking():
                 self.blocks[-1] = Thinking(self.text.strip())  # all of the reply so far
-            case ToolCallReady(call_id=call_id, name=name, arguments=arguments):
-                self.blocks.append(ToolCall(call_id, name, arguments))
+            case ToolCall():
+                self.blocks.append(event)
             case UsageReported():
                 self.tokens = event
             case Finished():
@@ -88,11 +77,11 @@ class PartialReply:
         calls = (f"{b.name} {b.arguments}" for b in self.blocks if isinstance(b, ToolCall))
         return " ".join((self.text, *calls))
 
-    def _append(self, kind: type[Text] | type[Thinking], text: str) -> None:
+    def _append(self, piece: Text | Thinking) -> None:
         if self.first_token_ms is None:
             self.first_token_ms = round((time.monotonic() - self.started) * 1000)
         last = self.blocks[-1] if self.blocks else None
-        if isinstance(last, kind):
-            self.blocks[-1] = kind(last.text + text)
+        if isinstance(last, type(piece)):
+            self.blocks[-1] = type(piece)(last.text + piece.text)
         else:
-            self.blocks.append(kind(text))
+            self.blocks.append(piece)

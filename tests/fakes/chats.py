@@ -11,15 +11,8 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library
 from app.chat.reply import Reply
 from app.chat.tools.toolbox import Tool, Toolbox, ToolContext
-from app.domain.chat import (
-    Finished,
-    FinishReason,
-    StreamEvent,
-    TextDelta,
-    ToolCallReady,
-    UsageReported,
-)
-from app.domain.conversations import Exchange, Message, Text, ToolResult
+from app.domain.chat import Finished, FinishReason, StreamEvent, UsageReported
+from app.domain.conversations import Exchange, Message, Text, ToolCall, ToolResult
 from app.domain.ids import ConversationId
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
@@ -106,7 +99,7 @@ def end_of(started: "Future[Reply]") -> Exchange:
 
 def wait_for_text(reply: Reply) -> None:
     """Wait until text of a reply arrives."""
-    while not any(isinstance(event, TextDelta) for event in reply.drain()):
+    while not any(isinstance(event, Text) for event in reply.drain()):
         reply.wait(5)
 
 
@@ -121,7 +114,7 @@ def results_in(messages: Sequence[Message]) -> list[ToolResult]:
 
 def calls(*wanted: tuple[str, str, str], tokens: tuple[int, int] = (10, 2)) -> list[StreamEvent]:
     """Return the script of a reply that calls tools: (call id, name, arguments) each."""
-    ready = [ToolCallReady(*each) for each in wanted]
+    ready = [ToolCall(*each) for each in wanted]
     return [*ready, UsageReported(*tokens), Finished(FinishReason.TOOL_CALLS)]
 
 

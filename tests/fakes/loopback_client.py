@@ -14,14 +14,11 @@ from app.domain.chat import (
     Finished,
     Retrying,
     StreamEvent,
-    TextDelta,
     TextWasThinking,
-    ThinkingDelta,
-    ToolCallReady,
     ToolSchema,
     UsageReported,
 )
-from app.domain.conversations import Block, Message, RawReply, Role, Text
+from app.domain.conversations import Block, Message, RawReply, Role, Text, Thinking, ToolCall
 from app.domain.ids import ConversationId, MessageId
 from app.domain.ports import ChatModel
 from app.providers.http.base_url import check_base_url
@@ -52,15 +49,13 @@ class Heard:
 
     @property
     def text(self) -> str:
-        return self._joined(TextDelta, after=True)
+        return self._joined(Text, after=True)
 
     @property
     def thinking(self) -> str:
-        return self._joined(TextDelta, after=False).rstrip() + self._joined(ThinkingDelta)
+        return self._joined(Text, after=False).rstrip() + self._joined(Thinking)
 
-    def _joined(
-        self, kind: type[TextDelta] | type[ThinkingDelta], after: bool | None = None
-    ) -> str:
+    def _joined(self, kind: type[Text] | type[Thinking], after: bool | None = None) -> str:
         """The parts of a kind, of text those before or after it proved to be thinking."""
         ends = [n for n, event in enumerate(self.events) if isinstance(event, TextWasThinking)]
         end = ends[-1] if ends else 0
@@ -71,8 +66,8 @@ class Heard:
         )
 
     @property
-    def calls(self) -> list[ToolCallReady]:
-        return [event for event in self.events if isinstance(event, ToolCallReady)]
+    def calls(self) -> list[ToolCall]:
+        return [event for event in self.events if isinstance(event, ToolCall)]
 
     @property
     def retries(self) -> list[Retrying]:

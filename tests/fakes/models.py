@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from app.chat.reply import PriceOf
-from app.domain.chat import ChatRequest, Finished, FinishReason, ModelRef, StreamEvent, TextDelta
+from app.domain.chat import ChatRequest, Finished, FinishReason, ModelRef, StreamEvent
+from app.domain.conversations import Text
 from app.domain.errors import ContextTooLong
 from app.providers.pricing.usage import UsageEstimator
 
@@ -35,7 +36,7 @@ class ScriptedModel:
 
 def says(text: str) -> list[StreamEvent | Exception | asyncio.Event]:
     """Return the script of a complete answer."""
-    return [TextDelta(text), Finished(FinishReason.STOP)]
+    return [Text(text), Finished(FinishReason.STOP)]
 
 
 class FakeModels:

@@ -14,16 +14,16 @@ from app.chat.reply import Reply
 from app.cli.arguments import UsageError
 from app.cli.commands.providers import unlock_keys
 from app.cli.terminal import Terminal, members
-from app.domain.chat import (
-    ModelRef,
-    RecallCompleted,
-    Retrying,
-    TextDelta,
-    TextWasThinking,
-    ToolCallReady,
-    ToolCompleted,
+from app.domain.chat import ModelRef, RecallCompleted, Retrying, TextWasThinking
+from app.domain.conversations import (
+    Exchange,
+    ExchangeStatus,
+    File,
+    Image,
+    Text,
+    ToolCall,
+    ToolResult,
 )
-from app.domain.conversations import Exchange, ExchangeStatus, File, Image, Text, ToolResult
 from app.domain.ids import ConversationId
 from app.domain.text import one_line, sentences, translate_lines
 from app.index.text_sync import TextIndexSync
@@ -123,7 +123,7 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
     while True:
         ended = reply.done.done()
         for event in reply.drain():
-            if isinstance(event, TextDelta):
+            if isinstance(event, Text):
                 # Text before and after a tool call are separate paragraphs.
                 text = event.text if in_text or not parts else f"\n\n{event.text}"
                 in_text = True
@@ -134,11 +134,11 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
                 in_text = False
                 parts.clear()
                 terminal.err("\nThe text so far was the model's thinking; its answer follows.")
-            elif isinstance(event, ToolCallReady):
+            elif isinstance(event, ToolCall):
                 in_text, called, called_s = False, event.name, time.monotonic()
-            elif isinstance(event, ToolCompleted):
+            elif isinstance(event, ToolResult):
                 called = ""
-                terminal.err(_tool_line(event.result))
+                terminal.err(_tool_line(event))
             elif isinstance(event, RecallCompleted):
                 if event.notice:
                     terminal.err(translate_lines(event.notice))

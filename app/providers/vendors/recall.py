@@ -7,16 +7,8 @@ It quotes the best passages with date and link, and states that no language mode
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from app.domain.chat import (
-    ChatRequest,
-    Finished,
-    FinishReason,
-    ListedModel,
-    ModelRef,
-    StreamEvent,
-    TextDelta,
-)
-from app.domain.conversations import Image, Message, RecallChoice, Role
+from app.domain.chat import ChatRequest, Finished, FinishReason, ListedModel, ModelRef, StreamEvent
+from app.domain.conversations import Image, Message, RecallChoice, Role, Text
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, PassageId
 from app.domain.links import document_link, link_to
@@ -97,7 +89,7 @@ class RecallModel:
             parts.append(f"*{_NO_MODEL}*")
         self._remember(question.conversation_id, [each.result for each in quoted])
         for part in parts:
-            yield TextDelta(part)
+            yield Text(part)
         yield Finished(FinishReason.STOP)
 
     def last_quoted(self, conversation_id: ConversationId) -> Sequence[SearchResult]:

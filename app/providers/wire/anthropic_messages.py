@@ -10,15 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.domain.chat import (
-    ChatRequest,
-    Finished,
-    FinishReason,
-    StreamEvent,
-    ToolCallReady,
-    UsageReported,
-)
-from app.domain.conversations import Role
+from app.domain.chat import ChatRequest, Finished, FinishReason, StreamEvent, UsageReported
+from app.domain.conversations import Role, ToolCall
 from app.domain.records.presets import Effort
 from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
@@ -135,9 +128,7 @@ class MessagesReader(ReplyReader):
         block["input"] = arguments_object(arguments)
         if text_at(block, "type") == "tool_use":
             yield from self.flush()
-            yield ToolCallReady(
-                clean(text_at(block, "id")), clean(text_at(block, "name")), arguments
-            )
+            yield ToolCall(clean(text_at(block, "id")), clean(text_at(block, "name")), arguments)
 
     def _count(self, usage: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Take over the latest value of each counter: message_delta's are cumulative."""

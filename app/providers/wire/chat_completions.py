@@ -15,12 +15,10 @@ from app.domain.chat import (
     Finished,
     FinishReason,
     StreamEvent,
-    TextDelta,
     TextWasThinking,
-    ToolCallReady,
     UsageReported,
 )
-from app.domain.conversations import RawReply, Role
+from app.domain.conversations import RawReply, Role, Text, ToolCall
 from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
 from app.providers.http.json_fields import count_at, list_at, mapping_at, member, text_at
@@ -104,7 +102,7 @@ class ChatReader(ReplyReader):
     def _collected(self, events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
         """Keep the text for the raw reply, without the thinking in its tags."""
         for event in events:
-            if isinstance(event, TextDelta):
+            if isinstance(event, Text):
                 self._content.append(event.text)
             elif isinstance(event, TextWasThinking):
                 self._content.clear()
@@ -159,13 +157,13 @@ class _CallAssembler:
         for name in delta.keys() - {"id", "index", "type", "function"}:
             _merge_field(call["extra"], name, delta[name])
 
-    def ready(self) -> list[ToolCallReady]:
+    def ready(self) -> list[ToolCall]:
         """Return the calls in order; a missing id is generated, empty calls are dropped."""
         self._calls = [call for call in self._calls if call["name"] or call["arguments"]]
         for call in self._calls:
             call["id"] = call["id"] or f"call_{secrets.token_hex(8)}"
         return [
-            ToolCallReady(
+            ToolCall(
                 clean(call["id"]), clean(call["name"]), clean("".join(call["arguments"])) or "{}"
             )
             for call in self._calls

@@ -11,16 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from app.domain.chat import (
-    NO_IMAGES,
-    ChatRequest,
-    Finished,
-    StreamEvent,
-    TextDelta,
-    TextWasThinking,
-    ThinkingDelta,
-)
-from app.domain.conversations import Message
+from app.domain.chat import NO_IMAGES, ChatRequest, Finished, StreamEvent, TextWasThinking
+from app.domain.conversations import Message, Text, Thinking
 from app.domain.text import clean
 from app.providers.wire.messages import WireMessage, prepare_messages
 
@@ -101,7 +93,7 @@ class ThinkingTags:
         thought = held[: found.start() if found else _before_tag(held, is_end)].rstrip()
         if shown := thought if self._has_thought else thought.lstrip():
             self._has_thought = True
-            yield ThinkingDelta(shown)
+            yield Thinking(shown)
         if found:
             self._end_thinking(held[found.end() :])
         else:
@@ -132,7 +124,7 @@ class ThinkingTags:
         if text:
             if self._expects_end:
                 self._said.append(text)
-            yield TextDelta(text)
+            yield Text(text)
 
     def _end_thinking(self, rest: str) -> None:
         self._held = rest
@@ -221,7 +213,7 @@ class ReplyReader:
     def flush(self) -> Iterator[StreamEvent]:
         """Yield text that was held back; called after the last event, and before tool calls."""
         if rest := self.thinking.flush():
-            yield ThinkingDelta(rest)
+            yield Thinking(rest)
         yield from self._tags.feed(self.text.flush())
         yield from self._tags.flush()
 
@@ -229,7 +221,7 @@ class ReplyReader:
         """Yield a piece of reasoning as far as it can be shown."""
         if text and (shown := self.thinking.feed(text)):
             self._tags.expect_no_end()
-            yield ThinkingDelta(shown)
+            yield Thinking(shown)
 
     def write(self, text: str) -> Iterator[StreamEvent]:
         """Yield a piece of text as far as it can be shown, and the reasoning in its tags."""
@@ -284,7 +276,7 @@ class RepetitionGuard:
 
         Text that comes in one piece of that size is not checked: there is nothing to stop.
         """
-        text = "".join(each.text for each in events if isinstance(each, TextDelta | ThinkingDelta))
+        text = "".join(each.text for each in events if isinstance(each, Text | Thinking))
         self._tail = (self._tail + text)[-_TAIL_CHARS:] if len(text) < _TAIL_CHARS else ""
         self._unchecked += len(text)
         if len(self._tail) < _TAIL_CHARS or self._unchecked < _STEP_CHARS:

@@ -7,16 +7,8 @@ without storage, platform.openai.com/docs/guides/reasoning#encrypted-reasoning-i
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.domain.chat import (
-    ChatRequest,
-    Finished,
-    FinishReason,
-    StreamEvent,
-    ThinkingDelta,
-    ToolCallReady,
-    UsageReported,
-)
-from app.domain.conversations import Role
+from app.domain.chat import ChatRequest, Finished, FinishReason, StreamEvent, UsageReported
+from app.domain.conversations import Role, Thinking, ToolCall
 from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
 from app.providers.http.json_fields import count_at, list_at, mapping_at, text_at
@@ -60,7 +52,7 @@ class ResponsesReader(ReplyReader):
             self._has_reasoning = True
             yield from self.think(text_at(event, "delta"))
         elif kind == "response.reasoning_summary_part.added" and self._has_reasoning:
-            yield ThinkingDelta("\n\n")
+            yield Thinking("\n\n")
         elif kind == "response.output_item.done":
             yield from self._add_item(event)
         elif kind in ("response.completed", "response.incomplete"):
@@ -86,7 +78,7 @@ class ResponsesReader(ReplyReader):
             call_id = text_at(item, "call_id") or text_at(item, "id")
             arguments = clean(text_at(item, "arguments")) or "{}"
             yield from self.flush()
-            yield ToolCallReady(clean(call_id), clean(text_at(item, "name")), arguments)
+            yield ToolCall(clean(call_id), clean(text_at(item, "name")), arguments)
             # Malformed arguments would make the server reject the whole conversation later.
             item["arguments"] = arguments_text(arguments)
 

@@ -22,15 +22,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from app.domain.chat import (
-    ChatRequest,
-    ModelRef,
-    Retrying,
-    StreamEvent,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallReady,
-)
+from app.domain.chat import ChatRequest, ModelRef, Retrying, StreamEvent
+from app.domain.conversations import Text, Thinking, ToolCall
 from app.domain.errors import (
     ConnectionLost,
     ImagesRefused,
@@ -59,7 +52,7 @@ _log = logging.getLogger(__name__)
 _RETRIED = (RateLimited, ServerFailed, Unreachable, ConnectionLost)
 _LOADING_WAIT_S, _LOADING_TRIES = 2.0, 90
 IMAGES = "images"  # among rejected parameters
-_OUTPUT = (TextDelta, ThinkingDelta, ToolCallReady)
+_OUTPUT = (Text, Thinking, ToolCall)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from app.domain.chat import Finished, FinishReason, TextDelta, ToolCompleted, UsageReported
-from app.domain.conversations import ExchangeStatus, RawReply, Role, Text, ToolCall
+from app.domain.chat import Finished, FinishReason, UsageReported
+from app.domain.conversations import ExchangeStatus, RawReply, Role, Text, ToolCall, ToolResult
 from app.domain.errors import ConnectionLost
 from app.storage.safety.interrupted import end_running_replies
 from app.storage.tables.exchanges import Exchanges
@@ -21,8 +21,8 @@ ROUND = calls(("c", "echo", '{"n": "a"}'))
 
 def test_a_model_calls_a_tool_and_answers(chat_with: MakeChat) -> None:
     raw = RawReply("openai.chat", "openai:scripted", "[{}]")
-    asks = [TextDelta("Let me look."), *ROUND[:-1], Finished(FinishReason.TOOL_CALLS, raw)]
-    answers = [TextDelta("It says a."), UsageReported(30, 4, 20), Finished(FinishReason.STOP)]
+    asks = [Text("Let me look."), *ROUND[:-1], Finished(FinishReason.TOOL_CALLS, raw)]
+    answers = [Text("It says a."), UsageReported(30, 4, 20), Finished(FinishReason.STOP)]
     chat = chat_with(asks, answers, tools=[ECHO])
     reply = chat.send("What does it say?")
     exchange = reply.done.result(10)
@@ -35,7 +35,7 @@ def test_a_model_calls_a_tool_and_answers(chat_with: MakeChat) -> None:
     assert (result.call_id, result.text, result.is_error) == ("c", "echo a", False)
     assert result.duration_ms is not None
     assert chat.model.requests[1].messages[:1] == chat.model.requests[0].messages
-    assert [type(event) for event in reply.drain()].count(ToolCompleted) == 1
+    assert [type(event) for event in reply.drain()].count(ToolResult) == 1
     usage = exchange.usage
     assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (40, 6, 20)
     assert usage.cost_usd == 3.0

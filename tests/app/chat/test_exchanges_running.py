@@ -15,9 +15,7 @@ from app.domain.chat import (
     Finished,
     FinishReason,
     Retrying,
-    TextDelta,
     TextWasThinking,
-    ThinkingDelta,
     ToolSchema,
     UsageReported,
 )
@@ -56,7 +54,7 @@ def refused(limit: int, prompt: int | None = None) -> ContextTooLong:
 def test_a_complete_reply_is_stored_with_its_usage_and_passage(chat_with: MakeChat) -> None:
     chat = chat_with(
         [
-            ThinkingDelta("hm"), TextDelta("Raise "), TextDelta("the limit."),
+            Thinking("hm"), Text("Raise "), Text("the limit."),
             UsageReported(10, 4, 2), Finished(FinishReason.STOP),
         ]
     )  # fmt: skip
@@ -79,7 +77,7 @@ def test_a_complete_reply_is_stored_with_its_usage_and_passage(chat_with: MakeCh
 def test_text_that_proves_to_be_thinking_is_stored_as_thinking(chat_with: MakeChat) -> None:
     chat = chat_with(
         [
-            TextDelta("Let me "), TextDelta("see.\n"), TextWasThinking(), TextDelta("Done."),
+            Text("Let me "), Text("see.\n"), TextWasThinking(), Text("Done."),
             Finished(FinishReason.STOP),
         ]
     )  # fmt: skip
@@ -90,10 +88,10 @@ def test_text_that_proves_to_be_thinking_is_stored_as_thinking(chat_with: MakeCh
 @pytest.mark.parametrize(
     ("script", "status", "kind"),
     [([Finished(FinishReason.STOP)], FAILED, "empty"),
-     ([TextDelta(" \n"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
-     ([ThinkingDelta("hm"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
-     ([TextDelta("Half"), Finished(FinishReason.UNKNOWN)], INTERRUPTED, "unknown_end"),
-     ([TextDelta("Half"), Finished(FinishReason.LENGTH)], INTERRUPTED, "length")],
+     ([Text(" \n"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
+     ([Thinking("hm"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
+     ([Text("Half"), Finished(FinishReason.UNKNOWN)], INTERRUPTED, "unknown_end"),
+     ([Text("Half"), Finished(FinishReason.LENGTH)], INTERRUPTED, "length")],
 )  # fmt: skip
 def test_only_a_whole_answer_is_complete(
     chat_with: MakeChat, script: list[object], status: ExchangeStatus, kind: str
@@ -285,11 +283,11 @@ def test_another_model_answers_once_and_the_conversation_keeps_its_own(chat_with
 # -- replies that do not complete
 @pytest.mark.parametrize(
     ("script", "status", "kind"),
-    [([TextDelta("Half")], INTERRUPTED, "connection_lost"),
-     ([TextDelta("Half"), ConnectionLost("Lost")], INTERRUPTED, ConnectionLost("").kind),
-     ([TextDelta("Half"), Finished(FinishReason.LENGTH)], INTERRUPTED, "length"),
-     ([TextDelta("Half"), Finished(FinishReason.REFUSED)], INTERRUPTED, "refused"),
-     ([TextDelta("Half"), ValueError("a bug")], INTERRUPTED, "bug"),
+    [([Text("Half")], INTERRUPTED, "connection_lost"),
+     ([Text("Half"), ConnectionLost("Lost")], INTERRUPTED, ConnectionLost("").kind),
+     ([Text("Half"), Finished(FinishReason.LENGTH)], INTERRUPTED, "length"),
+     ([Text("Half"), Finished(FinishReason.REFUSED)], INTERRUPTED, "refused"),
+     ([Text("Half"), ValueError("a bug")], INTERRUPTED, "bug"),
      ([KeyMissing("No key", "Enter one.")], ExchangeStatus.FAILED, KeyMissing("").kind)],
     ids=["no end", "connection", "length", "refused", "bug", "no key"],
 )  # fmt: skip
@@ -320,7 +318,7 @@ def test_a_question_without_a_reply_is_grouped_with_the_next_one(chat_with: Make
 
 
 def test_only_the_last_turn_can_be_continued(chat_with: MakeChat) -> None:
-    chat = chat_with([TextDelta("Half")])
+    chat = chat_with([Text("Half")])
     broken = chat.say("One?")
     chat.say("Two?", broken.conversation_id)
     with pytest.raises(InvalidInput, match="last turn"):
@@ -328,7 +326,7 @@ def test_only_the_last_turn_can_be_continued(chat_with: MakeChat) -> None:
 
 
 def test_nothing_is_answered_in_the_trash(chat_with: MakeChat) -> None:
-    chat = chat_with([TextDelta("Yes.")])
+    chat = chat_with([Text("Yes.")])
     asked = chat.say("One?")
     chat.library.delete(asked.conversation_id)
     with pytest.raises(InvalidInput, match="trash"):
@@ -338,7 +336,7 @@ def test_nothing_is_answered_in_the_trash(chat_with: MakeChat) -> None:
 
 
 def test_text_is_journaled_while_the_stream_stalls(chat_with: MakeChat) -> None:
-    chat = chat_with([TextDelta("Alpha "), TextDelta("Beta"), asyncio.Event()])
+    chat = chat_with([Text("Alpha "), Text("Beta"), asyncio.Event()])
     reply = chat.send("Go on.")
 
     def journaled() -> str:
@@ -360,7 +358,7 @@ def test_a_reply_waits_for_disk_space(chat_with: MakeChat, monkeypatch: pytest.M
     monkeypatch.setattr("app.chat.running_exchange._STORE_RETRY_MAX_S", 0.01)
     real, refusals = Store.commit, iter([True, True])
     gate = asyncio.Event()
-    chat = chat_with([TextDelta("Kept "), gate, TextDelta("whole."), Finished(FinishReason.STOP)])
+    chat = chat_with([Text("Kept "), gate, Text("whole."), Finished(FinishReason.STOP)])
     reply = chat.send("Is it kept?")
 
     def commit(store: Store, *changes: Change) -> "Future[ChangeSet]":
@@ -380,7 +378,7 @@ def test_a_reply_waits_for_disk_space(chat_with: MakeChat, monkeypatch: pytest.M
 
 # -- stopping and closing
 def test_a_reply_stopped_repeatedly_is_stored_once(chat_with: MakeChat) -> None:
-    chat = chat_with([TextDelta("Half an ans"), asyncio.Event()])
+    chat = chat_with([Text("Half an ans"), asyncio.Event()])
     reply = chat.send("Tell me a story")
     wait_for_text(reply)
     with busy_writer(chat.store):
@@ -399,7 +397,7 @@ def test_closing_keeps_what_arrived_and_refuses_more(chat_with: MakeChat) -> Non
         started.set()
         await asyncio.Event().wait()
 
-    chat = chat_with([TextDelta("So far"), asyncio.Event()])
+    chat = chat_with([Text("So far"), asyncio.Event()])
     reply = chat.send("Long story")
     wait_for_text(reply)
     call = chat.loop.call(endless)
@@ -413,7 +411,7 @@ def test_closing_keeps_what_arrived_and_refuses_more(chat_with: MakeChat) -> Non
 
 
 def test_the_cost_of_a_stopped_reply_is_estimated(chat_with: MakeChat) -> None:
-    chat = chat_with([asyncio.Event()], [TextDelta("Half an answer " * 20), asyncio.Event()])
+    chat = chat_with([asyncio.Event()], [Text("Half an answer " * 20), asyncio.Event()])
     silent = chat.send("Tell me a story")
     while not chat.model.requests:
         silent.wait(0.01)

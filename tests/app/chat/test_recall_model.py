@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.chat import ChatRequest, Finished, FinishReason, TextDelta
+from app.domain.chat import ChatRequest, Finished, FinishReason
 from app.domain.conversations import ANY_RECALL, Message, Role, Text
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
@@ -60,7 +60,7 @@ def reply_of(model: RecallModel, *texts: str, by: str | None = None) -> str:
 
     *deltas, last = asyncio.run(run())
     assert last == Finished(FinishReason.STOP)
-    return "".join(each.text for each in deltas if isinstance(each, TextDelta))
+    return "".join(each.text for each in deltas if isinstance(each, Text))
 
 
 def found(*results: SearchResult, said: str = "") -> list[FoundAnswer]:

@@ -19,8 +19,16 @@ from app.chat.request_builder import RequestBuilder
 from app.chat.tools.toolbox import Toolbox
 from app.chat.typed_recall import RetrievalCache, TypedRecall
 from app.domain.changes import ConversationEdited, SummaryPut
-from app.domain.chat import ChatRequest, RecallCompleted, TextDelta
-from app.domain.conversations import Draft, Exchange, ExchangeStatus, Message, RecallChoice, Role
+from app.domain.chat import ChatRequest, RecallCompleted
+from app.domain.conversations import (
+    Draft,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    RecallChoice,
+    Role,
+    Text,
+)
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.recall import (
@@ -475,7 +483,7 @@ def test_a_message_without_memory_stays_so_on_retry(asker_with: Callable[..., As
 
 
 def test_a_continued_or_repeated_answer_has_its_record(asker_with: Callable[..., Asker]) -> None:
-    asker = asker_with([TextDelta("You drink")], says(" tea."))
+    asker = asker_with([Text("You drink")], says(" tea."))
     broken = asker.chat.say(ASKED)
     assert broken.status is ExchangeStatus.INTERRUPTED
     asker.chat.retry(broken)
@@ -494,7 +502,7 @@ def test_a_continued_or_repeated_answer_has_its_record(asker_with: Callable[...,
 
 
 def test_the_block_of_a_resent_turn_is_in_the_budget(asker_with: Callable[..., Asker]) -> None:
-    asker = asker_with([TextDelta("You drink")], says(" tea."), tokens=10_000)
+    asker = asker_with([Text("You drink")], says(" tea."), tokens=10_000)
     asker.chat.settings.set("rag_fact_limit", 10)
     asker.retrieval.found = RetrievalResult(
         facts=tuple(
@@ -514,7 +522,7 @@ def test_the_block_of_a_resent_turn_is_in_the_budget(asker_with: Callable[..., A
 
 
 def test_a_running_answer_has_its_record(asker_with: Callable[..., Asker]) -> None:
-    asker = asker_with([TextDelta("You"), asyncio.Event()])
+    asker = asker_with([Text("You"), asyncio.Event()])
     reply = asker.chat.send(ASKED)
     wait_for_text(reply)
     asker.chat.store.on_writer(lambda: None).result(10)

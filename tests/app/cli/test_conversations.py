@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from app.chat.exchange_loop import ExchangeLoop
-from app.domain.chat import TextDelta
 from app.domain.conversations import Text
 from app.domain.ids import ConversationId
 from tests.fakes.canary import files_with
@@ -158,7 +157,7 @@ def test_nothing_is_forgotten_without_a_confirmation(cli: Console, answer: str) 
 
 @pytest.mark.parametrize("words", [("delete",), ("forget", "--yes")], ids=" ".join)
 def test_a_running_reply_is_stopped_before_deletion(cli: Console, words: tuple[str, ...]) -> None:
-    models = FakeModels(ScriptedModel([TextDelta("Half an ans"), asyncio.Event()]))
+    models = FakeModels(ScriptedModel([Text("Half an ans"), asyncio.Event()]))
     with closing(ExchangeLoop(cli.services.store, cli.services.settings, models)) as loop:
         own, cli.services.chat = cli.services.chat, loop
         reply = loop.send(None, (Text("Tell me a story"),)).result(10)

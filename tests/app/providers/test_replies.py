@@ -11,14 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.chat import (
-    Finished,
-    FinishReason,
-    StreamEvent,
-    TextDelta,
-    ToolCallReady,
-    UsageReported,
-)
+from app.domain.chat import Finished, FinishReason, StreamEvent, UsageReported
+from app.domain.conversations import Text, ToolCall
 from app.domain.errors import ConnectionLost, InvalidReply, Repeating
 from app.domain.text import clean
 from app.providers.http.client import _EventGate
@@ -216,7 +210,7 @@ def test_a_long_rule_and_a_table_of_zeros_repeat_nothing(server: Loopback) -> No
 def test_a_call_comes_after_the_text_before_it(server: Loopback, wire: str) -> None:
     heard = ask(server, wire, text("a <"), tool_call("weather", {}))
     kinds = [type(event) for event in heard.events if not isinstance(event, UsageReported)]
-    assert kinds == [TextDelta, TextDelta, ToolCallReady, Finished]
+    assert kinds == [Text, Text, ToolCall, Finished]
 
 
 @pytest.mark.parametrize(
@@ -488,7 +482,7 @@ def test_readers_take_any_damage_without_an_exception(
     except StreamError:
         pass  # some damage makes an error event
     heard.extend(reader.flush())
-    assert all(isinstance(event.text, str) for event in heard if isinstance(event, TextDelta))
+    assert all(isinstance(event.text, str) for event in heard if isinstance(event, Text))
     assert reader.finished is None or isinstance(reader.finished, Finished)
 
 

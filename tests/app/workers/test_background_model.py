@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.chat import StreamEvent, TextDelta
+from app.domain.chat import StreamEvent
+from app.domain.conversations import Text
 from app.domain.errors import (
     Cancelled,
     ConnectionLost,
@@ -192,7 +193,7 @@ def test_a_cancelled_answer_is_paid_for(bench: Bench, monkeypatch: pytest.Monkey
 
     def add(into: PartialReply, event: StreamEvent) -> None:
         real(into, event)
-        if isinstance(event, TextDelta):
+        if isinstance(event, Text):
             heard.set()
 
     monkeypatch.setattr(PartialReply, "add", add)

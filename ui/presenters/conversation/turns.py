@@ -9,16 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
-from app.domain.chat import (
-    RecallCompleted,
-    ReplyEvent,
-    Retrying,
-    TextDelta,
-    TextWasThinking,
-    ThinkingDelta,
-    ToolCallReady,
-    ToolCompleted,
-)
+from app.domain.chat import RecallCompleted, Retrying, TextWasThinking
 from app.domain.conversations import (
     Exchange,
     ExchangeStatus,
@@ -219,27 +210,10 @@ class RunningReplies(QObject):
             elif isinstance(event, RecallCompleted):
                 if event.notice:
                     self.status_changed.emit(reply, translate_lines(event.notice))
-            elif (part := _part(event)) is not None:
+            elif isinstance(event, Part):
                 last = parts[-1] if parts else None
-                if isinstance(part, Text | Thinking) and type(last) is type(part):
-                    parts[-1] = type(part)(last.text + part.text)
+                if isinstance(event, Text | Thinking) and isinstance(last, type(event)):
+                    parts[-1] = type(event)(last.text + event.text)
                 else:
-                    parts.append(part)
+                    parts.append(event)
         return parts
-
-
-def _part(event: ReplyEvent) -> Part | None:
-    """Return what an event adds to the transcript, None for nothing."""
-    match event:
-        case TextDelta(text=text):
-            return Text(text)
-        case ThinkingDelta(text=text):
-            return Thinking(text)
-        case ToolCallReady(call_id=call_id, name=name, arguments=arguments):
-            return ToolCall(call_id, name, arguments)
-        case ToolCompleted(result=result):
-            return result
-        case TextWasThinking():
-            return event
-        case _:
-            return None

@@ -17,7 +17,7 @@ from app.chat.tools.memory import MemoryTools
 from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.check import check
 from app.domain import changes, deletions
-from app.domain.chat import ChatRequest, TextDelta
+from app.domain.chat import ChatRequest
 from app.domain.conversations import (
     FORGOTTEN,
     Block,
@@ -138,7 +138,7 @@ class Book:
 
         async def answer() -> str:
             events = model.stream(ChatRequest("", (asked,)))
-            return "".join([each.text async for each in events if isinstance(each, TextDelta)])
+            return "".join([each.text async for each in events if isinstance(each, Text)])
 
         return asyncio.run(answer())
 

@@ -16,7 +16,7 @@ from app.chat.library import ConversationView
 from app.chat.planner import ExchangePlan
 from app.chat.reply import Reply
 from app.domain.change_set import ChangeSet
-from app.domain.chat import Retrying, TextDelta
+from app.domain.chat import Retrying
 from app.domain.conversations import (
     ANY_RECALL,
     Conversation,
@@ -434,7 +434,7 @@ def test_a_wait_for_retry_is_counted(compose: Compose, monkeypatch: pytest.Monke
     assert [re.findall(r"\d+", each) for each in statuses] == [["3"], ["2"], ["1"], []]
     reply.push(Retrying(2, 9.0, "No answer"))
     compose.replies._on_drain_timeout()
-    reply.push(TextDelta("Here"))
+    reply.push(Text("Here"))
     compose.replies._on_drain_timeout()
     now_s[0] = 105.0
     compose.replies._on_drain_timeout()
