@@ -10,9 +10,10 @@ from typing import Any
 from app.domain.conversations import TitleOrigin
 from app.domain.records.facts import Fact, FactCategory, text_until
 from app.domain.text import clean, one_line
-from app.language.sentences import shorten_middle
+from app.language.sentences import content_terms, shorten_middle
 from app.providers.pricing.usage import estimated_tokens
 from app.storage.engine.stamps import now
+from app.storage.work.extraction_work import MessageToRead
 from app.storage.work.part_work import ConversationPart, PartTurn
 from app.storage.work.summary_work import THINKING
 from app.workers.background_model import UnusableAnswer
@@ -39,6 +40,7 @@ _ANSWER_TOKENS_OF_A_TURN = 150
 _LEAST_ROOM_TOKENS = 500
 _KNOWN_SHARE = 0.25  # of the room
 _SLACK = 0.95
+_CLEARLY = 1 / 3  # of a fact's words, by which another turn than the named one has more
 _QUOTES = "\"'“”„«»`* "
 # Words of the prompt itself, which small models give as tags and titles.
 _LABELS = frozenset(
@@ -158,20 +160,19 @@ class PartRequest:
         """
         found: dict[int, list[ExtractedFact]] = {}
         offered = {fact.id for fact in self.known}
+        sources = self._sources()
         for each in given:
-            operation, place = each["op"], each["source_turn"] - 1
-            if operation == "none" or not 0 <= place < len(self.part.turns):
+            operation = each["op"]
+            if operation == "none":
                 continue
-            turn = self.part.turns[place]
             known = each.get("id") if operation != "add" and each.get("id") in offered else None
             until = _date(each.get("valid_to"))
             text = (
                 "" if operation == "end" else self._said(each.get("text") or "", _FACT_LIMIT_CHARS)
             )
+            place = _stating(text, each["source_turn"] - 1, sources)
             text = text and text_until(text, until, now())
-            own = (each for each in turn.exchange.messages if each.by_user and turn.wants_facts)
-            # The first message in which the user says something in their own words.
-            source = next((each for each in own if _QUOTED.sub("", each.text).strip()), None)
+            source = sources.get(place)
             if source is None or not (text or (operation == "end" and known)):
                 continue
             found.setdefault(place, []).append(
@@ -182,6 +183,33 @@ class PartRequest:
                 )
             )  # fmt: skip
         return {place: facts[:_MOST_FACTS_OF_A_TURN] for place, facts in found.items()}
+
+    def _sources(self) -> Mapping[int, MessageToRead]:
+        """Return by turn the first message in which the user says something in their own words."""
+        own = {
+            place: [
+                each
+                for each in turn.exchange.messages
+                if each.by_user and _QUOTED.sub("", each.text).strip()
+            ]
+            for place, turn in enumerate(self.part.turns)
+            if turn.wants_facts
+        }
+        return {place: messages[0] for place, messages in own.items() if messages}
+
+
+def _stating(fact: str, named: int, sources: Mapping[int, MessageToRead]) -> int:
+    """Return the turn that states a fact: the named one, unless another has clearly more of its words.
+
+    Small models number the turns wrongly.
+    """
+    words = frozenset(content_terms(fact))
+    held = {
+        place: len(words.intersection(content_terms(each.text))) for place, each in sources.items()
+    }
+    best = max(held, key=lambda place: held[place], default=named)
+    is_other = words and held.get(best, 0) >= held.get(named, 0) + _CLEARLY * len(words)
+    return best if is_other else named
 
 
 def part_request(
