@@ -10,6 +10,7 @@ The numeric fields are what the ranking needs: the traits of the message, the pa
 fact, the message that states it.
 """
 
+import gc
 import logging
 import os
 import pickle
@@ -22,6 +23,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 from zlib import crc32
@@ -164,9 +166,8 @@ def _document(
         made.add_integer(_MESSAGE_FIELDS[passage.kind], own.part.message_id)
     before = [read[each].part.id for each in range(at - 1, context.start - 1, -1)]
     after = [read[each].part.id for each in range(at + 1, context.stop)]
-    for fields, ids in ((BEFORE, before), (AFTER, after)):
-        for number, field in enumerate(fields):
-            made.add_integer(field, ids[number] if number < len(ids) else 0)
+    for field, near in (*zip(BEFORE, before), *zip(AFTER, after)):  # noqa: B905 - not all have one
+        made.add_integer(field, near)
     made.add_text(BODY, f"{own.said.terms} {dated}")
     made.add_text(CONTEXT, " ".join([*(read[each].said.terms for each in context), dated]))
     if tools.terms:
@@ -223,13 +224,17 @@ class LocalWriter:
 
     def put(self, passages: Iterable[PassageText]) -> None:
         maker = PassageDocuments()
+        made: dict[int, list[tuple[tantivy.Document, str]]] = {}
         for passage in passages:
             if passage.id <= self._highest:
                 self._writer.delete_documents_by_term(PASSAGE, passage.id)
-            for document, language in maker.documents(passage):
-                self._writer.add_document(document)
-                self._languages[language] += 1
+            made[passage.id] = list(maker.documents(passage))
             self._highest = max(self._highest, passage.id)
+        for document, language in chain.from_iterable(
+            made.values()
+        ):  # one by one, each wakes a thread
+            self._writer.add_document(document)
+            self._languages[language] += 1
 
     def remove(self, passage_ids: Collection[int]) -> None:
         for each in passage_ids:
@@ -334,6 +339,7 @@ def serve(writer: LocalWriter, received: IO[bytes], sent: IO[bytes]) -> None:
 def main() -> None:
     """Serve the program that started this one, until it closes the input."""
     limit_malloc_retention()
+    gc.disable()  # nothing here has cycles
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program ends it
     with suppress(AttributeError, OSError):
         os.nice(_NICENESS)

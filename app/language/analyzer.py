@@ -7,16 +7,17 @@ parts of an identifier, the month of a date in digits; a run yields overlapping 
 **Surface** words are the words as written and in order, for exact phrases.
 
 Chunks are matched without backtracking, so the time is linear for any text. No chunk contains white
-space: for the index a text is split there, and each piece looked up in a table of known ones, which
+space: for the index a text is split there, and each piece looked up among known ones, which
 takes a third of the time. Long texts are processed in slices so that other threads can run.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice, pairwise
+from itertools import pairwise
+from typing import NamedTuple
 
 from app.language.date_terms import month_term, written_date_terms
 from app.language.languages import (
@@ -37,7 +38,7 @@ from app.language.word_forms import (
 SLICE_CHARS = 32_768  # at most 64 KB of Latin, Greek or Cyrillic; about 3 ms
 COMPOUND_CHARS = 9  # words at least this long may be compounds ("Haustüren" is 9)
 _BLOB_CHARS = 300  # a longer run of base64 is a file
-_MAX_KNOWN = 40_000  # chunks and as many pieces, about 20 MB with their surface words
+_MAX_KNOWN = 80_000  # chunks and as many pieces, about 20 MB
 
 
 UNSPACED = (
@@ -74,8 +75,7 @@ class AnalyzedWord:
     is_character: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AnalyzedText:
+class AnalyzedText(NamedTuple):
     """A text's terms and its surface words, each one string with spaces between."""
 
     terms: str
@@ -90,17 +90,13 @@ def analyze(text: str, language: str) -> AnalyzedText:
 
     Thread-safe.
     """
-    if not text:
-        return _NOTHING
-    terms: list[str] = []
-    surface: list[str] = []
+    found: list[AnalyzedText] = []
     for piece in slices(text):
         is_crowded = _is_crowded(piece)
         parts = _pattern_for(piece).findall(piece) if is_crowded else piece.split()
-        table = _table if is_crowded else _piece_table
-        terms += filter(None, map(table(language).__getitem__, parts))
-        surface += filter(None, map(table(None).__getitem__, parts))
-    return AnalyzedText(" ".join(terms), " ".join(surface))
+        known = (_chunks if is_crowded else _pieces)(language)
+        found.append(_joined(list(map(known.__getitem__, parts))))
+    return _joined(found)
 
 
 def chunk_spans(text: str, offset: int = 0) -> Iterator[tuple[int, int, str]]:
@@ -113,17 +109,17 @@ def chunk_spans(text: str, offset: int = 0) -> Iterator[tuple[int, int, str]]:
 
 
 def chunk_terms(chunk: str, language: str) -> list[str]:
-    return _table(language)[chunk].split()
+    return _chunks(language)[chunk].terms.split()
 
 
 def chunk_surface_words(chunk: str) -> list[str]:
-    return _table(None)[chunk].split()
+    return _chunks(DEFAULT_LANGUAGE)[chunk].surface.split()
 
 
 def surface_words_of(text: str) -> list[str]:
     """Return the surface words of a short text: a phrase must match them in order."""
     chunks = _pattern_for(text).findall(text)
-    return " ".join(map(_table(None).__getitem__, chunks)).split()
+    return [word for chunk in chunks for word in chunk_surface_words(chunk)]
 
 
 def compounds_in(terms: str, language: str) -> set[str]:
@@ -179,45 +175,52 @@ def slices(text: str) -> Iterator[str]:
         start = end
 
 
-class _Table(dict[str, str]):
-    """Known chunks with their terms as one string; drops the older half when it is full."""
+class _Known(dict[str, AnalyzedText]):
+    """Short texts and their analysis; when it is full, those not used lately are dropped."""
 
-    def __init__(self, language: str | None) -> None:
+    def __init__(self, made: Callable[[str], AnalyzedText]) -> None:
         super().__init__()
-        self._language = language
+        self._made = made
+        self._older: dict[str, AnalyzedText] = {}
 
-    def __missing__(self, chunk: str) -> str:
-        made = self._made(chunk)
-        if len(chunk) <= MAX_TERM_CHARS and not is_unspaced(chunk):
-            if len(self) >= _MAX_KNOWN:
-                for oldest in list(islice(self, _MAX_KNOWN // 2)):
-                    self.pop(oldest, None)
-            self[chunk] = chunk if made == chunk else made
-        return made
-
-    def _made(self, chunk: str) -> str:
-        if self._language is None:
-            return " ".join(normalize(chunk) if is_unspaced(chunk) else surface_words(chunk))
-        return " ".join(_terms(chunk, self._language))
-
-
-class _PieceTable(_Table):
-    """Known texts without white space, such as a word and its comma."""
-
-    def _made(self, chunk: str) -> str:
-        found = _pattern(chunk.isascii(), crowded=False).findall(chunk)
-        return " ".join(map(_table(self._language).__getitem__, found))
+    def __missing__(self, text: str) -> AnalyzedText:
+        found = self._older.get(text) or self._made(text)
+        if len(text) <= MAX_TERM_CHARS and not is_unspaced(text):
+            if len(self) >= _MAX_KNOWN // 2:
+                self._older = self.copy()
+                self.clear()
+            self[text] = found
+        return found
 
 
 @cache
-def _table(language: str | None) -> _Table:
-    """Return the table of terms in a language, or that of surface words."""
-    return _Table(language)
+def _chunks(language: str) -> _Known:
+    def made(chunk: str) -> AnalyzedText:
+        if is_unspaced(chunk):
+            run = normalize(chunk)
+            return AnalyzedText(" ".join(_pairs(run)), " ".join(run))
+        terms, surface = " ".join(_terms(chunk, language)), " ".join(surface_words(chunk))
+        return AnalyzedText(terms, terms if surface == terms else surface)
+
+    return _Known(made)
 
 
 @cache
-def _piece_table(language: str | None) -> _PieceTable:
-    return _PieceTable(language)
+def _pieces(language: str) -> _Known:
+    """Return the known texts without white space, such as a word and its comma."""
+
+    def made(piece: str) -> AnalyzedText:
+        chunks = _pattern(piece.isascii(), crowded=False).findall(piece)
+        return _joined(list(map(_chunks(language).__getitem__, chunks)))
+
+    return _Known(made)
+
+
+def _joined(found: list[AnalyzedText]) -> AnalyzedText:
+    if len(found) < 2:
+        return found[0] if found else _NOTHING
+    terms, surface = zip(*found, strict=True)
+    return AnalyzedText(" ".join(filter(None, terms)), " ".join(filter(None, surface)))
 
 
 def _is_crowded(piece: str) -> bool:
@@ -260,8 +263,6 @@ def _unspaced_character() -> re.Pattern[str]:
 
 
 def _terms(chunk: str, language: str) -> list[str]:
-    if is_unspaced(chunk):
-        return _pairs(normalize(chunk))
     wholes, parts, between = split_chunk(chunk, language)
     forms = (form for part in parts for form in part)
     return list(dict.fromkeys([*wholes, *between, *forms, *written_date_terms(chunk)]))
