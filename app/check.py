@@ -114,7 +114,7 @@ def repair_after_update(
 def violations(cursor: Connection) -> tuple[Violation, ...]:
     """Return the rules that are broken, as a connection sees the tables."""
     dimensions = dict(cursor.execute("SELECT name, dimension FROM space").fetchall())
-    names = spaces.spaces_to_read(cursor)
+    names = spaces.spaces_with_table(cursor)
     of_spaces = (rule for name in names for rule in spaces.rules_of_space(name, dimensions[name]))
     found: list[Violation] = []
     for rule in (*RULES, *of_spaces):

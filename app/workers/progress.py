@@ -64,8 +64,9 @@ class Progress:
     def read_spend(self) -> None:
         """Query the spending; raise StorageError."""
         if self._totals is not None:
-            self.counts.all_time = self._totals(None)
-            self.counts.session = self._totals(self._built_at)
+            self.counts.all_time = self.counts.session = self._totals(None)
+            if self.counts.all_time != UsageTotals():
+                self.counts.session = self._totals(self._built_at)
 
     @property
     def runs(self) -> bool:

@@ -235,7 +235,7 @@ class TopicRows(StoreReader):
     @in_snapshot
     def work(self, cursor: Connection, space: Space) -> TopicWork:
         """Return what there is to do with the vectors of a space."""
-        if space.name not in spaces.spaces_to_read(cursor):
+        if space.name not in spaces.space_names(cursor):
             return TopicWork(0, 0, 0, 0)
         ((conversations, assigned),) = cursor.rows(
             "SELECT count(*), count(m.conversation_id) FROM (SELECT DISTINCT p.conversation_id AS id "
@@ -336,7 +336,7 @@ def _turns(cursor: Connection, space: Space) -> "npt.NDArray[np.int64]":
     """Return the conversation of each turn with a vector, in order."""
     import numpy as np
 
-    if space.name not in spaces.spaces_to_read(cursor):
+    if space.name not in spaces.space_names(cursor):
         return np.empty(0, np.int64)
     statement = f"SELECT p.conversation_id AS id FROM {_embedded(space)} ORDER BY 1"
     return np.asarray(cursor.execute(statement).fetchnumpy()["id"], np.int64)

@@ -107,7 +107,7 @@ def covered_turns(
     )
     passages = [row[4] for row in rows if row[4] is not None]
     has: dict[int | None, bool] = {}  # whether there was nothing in it to embed
-    if passages and space_name is not None and space_name in spaces.spaces_to_read(cursor):
+    if passages and space_name is not None and space_name in spaces.space_names(cursor):
         table, rest = spaces.table_of(space_name), "AND chunk_number = 0"
         columns = "passage_id, vector IS NULL"
         has = dict(cursor.select_in(table, columns, passages, "passage_id", rest))

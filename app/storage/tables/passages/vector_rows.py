@@ -236,7 +236,5 @@ def load_vectors(store: Store, space: Space, after: datetime | None) -> Iterator
 
 def _begun_at(cursor: Connection, space: Space) -> datetime | None:
     """Return when a space was begun, as the database has it; None when it is missing."""
-    if space.name not in spaces.spaces_to_read(cursor):
-        return None
     begun_at = cursor.column("SELECT begun_at FROM space WHERE name = ?", [space.name])
     return begun_at[0] if begun_at else None

@@ -103,12 +103,9 @@ class Vectors(StoreReader):
     @in_snapshot
     def spaces(self, cursor: Connection) -> tuple[StoredSpace, ...]:
         """Return the spaces, by name."""
-        there = set(spaces.spaces_to_read(cursor))
-        rows = cursor.rows(f"SELECT {_SPACE} FROM space ORDER BY name")
         return tuple(
             StoredSpace(Space(*row[:3]), row[3], from_db(row[4]), *row[5:])
-            for row in rows
-            if row[0] in there
+            for row in cursor.rows(f"SELECT {_SPACE} FROM space ORDER BY name")
         )
 
     def drop(self, space_name: str) -> None:
@@ -177,7 +174,7 @@ class Vectors(StoreReader):
         """
         import numpy as np
 
-        if space.name not in spaces.spaces_to_read(cursor):
+        if space.name not in spaces.space_names(cursor):
             return np.empty(0, np.int64)
         statement = (
             f"SELECT p.id {_PASSAGES} JOIN {spaces.table_of(space.name)} d "
@@ -287,6 +284,6 @@ class Vectors(StoreReader):
 
 def _table_to_read(cursor: Connection, space_name: str | None) -> str:
     """Return the table of a space, an empty one for a space that is not there."""
-    if space_name is None or space_name not in spaces.spaces_to_read(cursor):
+    if space_name is None or space_name not in spaces.space_names(cursor):
         return _NO_TABLE
     return spaces.table_of(space_name)

@@ -118,7 +118,7 @@ def test_a_backup_waits_for_a_query_that_lists_the_tables(store: Store) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def ask_slowly(cursor: Connection) -> object:
-        spaces.spaces_to_read(cursor)  # enters every attached database
+        spaces.spaces_with_table(cursor)  # enters every attached database
         begun.set()
         go_on.wait(WAIT_S)
         return cursor.execute("SELECT sum(hash(range)) FROM range(30_000_000)").fetchall()
