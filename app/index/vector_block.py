@@ -15,6 +15,7 @@ import numkong
 import numpy as np
 import numpy.typing as npt
 
+from app.domain.errors import IndexUnavailable
 from app.domain.ids import PARTS_PER_PASSAGE
 from app.index.id_set import IdSet, Int64, Mask
 
@@ -25,6 +26,8 @@ Int16 = npt.NDArray[np.int16]
 
 BLOCK_BYTES = 8 << 20  # of codes; pages without rows take no memory
 _FINE = 128  # the fine half of a query counts 1/128 of the coarse one
+_AT_ONCE = 256  # rows that are quantized
+_SMALLEST, _LARGEST = 1e-12, 1e12  # bounds of the largest component of a unit vector
 _GATHERED_SHARE = 8  # below 1 in 8 rows, copying the rows is faster than computing all
 
 
@@ -180,11 +183,29 @@ def new_block(dimension: int) -> Block:
 
 
 def quantize(parts: Int64, vectors: Float) -> Rows:
-    """Return the quantized rows of chunks, in order; the vectors must be finite and not zero."""
-    largest = np.abs(vectors).max(axis=1, keepdims=True)
-    codes = np.rint(vectors * (127 / largest)).astype(np.int8)
-    lengths = np.sqrt(np.einsum("ij,ij->i", codes, codes, dtype=np.float32))
-    return Rows(codes, 1 / lengths, parts, parts // PARTS_PER_PASSAGE)
+    """Return the quantized rows of chunks, in order; raises IndexUnavailable as `largest_components`.
+
+    The vectors may be float16. A few at a time, which stay in the processor's cache: half the time.
+    """
+    codes, scales = np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32)
+    for start in range(0, len(vectors), _AT_ONCE):
+        rows = slice(start, start + _AT_ONCE)
+        some = vectors[rows].astype(np.float32)
+        some *= (127 / largest_components(some))[:, None]
+        codes[rows] = np.rint(some, out=some)
+        scales[rows] = 1 / np.sqrt(np.einsum("ij,ij->i", some, some))
+    return Rows(codes, scales, parts, parts // PARTS_PER_PASSAGE)
+
+
+def largest_components(vectors: Float) -> Float:
+    """Return the largest component of each vector; raises IndexUnavailable if one is zero or not finite."""
+    largest: Float = np.maximum(vectors.max(axis=-1), -vectors.min(axis=-1))
+    if not ((largest > _SMALLEST) & (largest < _LARGEST)).all():
+        raise IndexUnavailable(
+            "The embedder returned a zero or invalid vector",
+            "Choose another embedder in the settings.",
+        )
+    return largest
 
 
 def _signs_of(codes: Int8) -> Bits:

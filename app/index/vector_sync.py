@@ -129,7 +129,7 @@ def _put(index: ExactVectorIndex, rows: LoadedRows) -> None:
     try:
         index.put(rows.part_ids, rows.vectors)
     except IndexUnavailable as error:
-        lengths = np.linalg.norm(rows.vectors, axis=1)
+        lengths = np.linalg.norm(rows.vectors.astype(np.float32), axis=1)
         is_bad = ~((lengths > 0.5) & (lengths < 2))  # about unit length; also NaN
         passages = rows.part_ids // PARTS_PER_PASSAGE
         good = ~np.isin(passages, passages[is_bad])

@@ -86,7 +86,7 @@ def test_stored_vectors_are_loaded_unchanged(store: Store, vectors: Vectors) -> 
     given = np.concatenate((put[1].vectors, put[0].vectors))
     assert np.abs(rows.vectors - given).max() < 1e-3
     assert np.abs((rows.vectors * given).sum(axis=1) - 1).max() < 1e-3
-    assert [str(column.dtype) for column in (rows.part_ids, rows.vectors)] == ["int64", "float32"]
+    assert [str(column.dtype) for column in (rows.part_ids, rows.vectors)] == ["int64", "float16"]
     assert vectors.count("small") == (2, 5)
 
 

@@ -80,8 +80,13 @@ def from_blobs(blobs: Sequence[bytes], dimension: int) -> "npt.NDArray[np.float3
     """Return the rows of blobs, all of that dimension: float32, (n, dim)."""
     import numpy as np
 
-    kept = np.frombuffer(b"".join(blobs), _ENCODING)
-    return kept.reshape(len(blobs), dimension).astype(np.float32)
+    return _stored(blobs, dimension).astype(np.float32)
+
+
+def _stored(blobs: Sequence[bytes], dimension: int) -> "npt.NDArray[np.float16]":
+    import numpy as np
+
+    return np.frombuffer(b"".join(blobs), _ENCODING).reshape(len(blobs), dimension)
 
 
 def _unfit(space: Space, what: str) -> EmbedderUnavailable:
@@ -184,12 +189,12 @@ def _copy(
 class LoadedRows:
     """Chunks as the vector index takes them, those of one passage together and in order.
 
-    `part_ids` is int64 (n,), `vectors` float32 (n, dim). All were written up to `until` (UTC), which
+    `part_ids` is int64 (n,), `vectors` float16 (n, dim). All were written up to `until` (UTC), which
     is what `Vectors.load` takes as `after` to go on from here.
     """
 
     part_ids: "npt.NDArray[np.int64]"
-    vectors: "npt.NDArray[np.float32]"
+    vectors: "npt.NDArray[np.float16]"
     until: datetime
 
 
@@ -215,9 +220,9 @@ def load_vectors(store: Store, space: Space, after: datetime | None) -> Iterator
         if _begun_at(cursor, space) != begun_at:
             return None  # it was rebuilt meanwhile
         return cursor.execute(
-            f"SELECT part, vector FROM {table} "
+            f"SELECT passage_id, chunk_number, part, vector FROM {table} "
             "WHERE passage_id BETWEEN $1 AND $2 AND octet_length(vector) = $3 "
-            "AND indexed_at > $4 AND indexed_at <= $5 ORDER BY passage_id, chunk_number",
+            "AND indexed_at > $4 AND indexed_at <= $5",
             [first, last, bytes_of(space.dimension), since, until],
         ).fetchnumpy()
 
@@ -229,8 +234,10 @@ def load_vectors(store: Store, space: Space, after: datetime | None) -> Iterator
         if (columns := store.read(rows, int(some[0]), int(some[-1]))) is None:
             return
         if len(columns["part"]):
-            vectors = from_blobs(columns["vector"], space.dimension)
-            part_ids = np.asarray(columns["part"], np.int64)
+            # Sorted here, DuckDB does not copy the vectors: half of its time.
+            order = np.lexsort((columns["chunk_number"], columns["passage_id"]))
+            vectors = _stored(columns["vector"][order], space.dimension)
+            part_ids = np.asarray(columns["part"][order], np.int64)
             yield LoadedRows(part_ids, vectors, from_db(until))
 
 
