@@ -74,6 +74,8 @@ class Database:
         self._snapshots = weakref.WeakValueDictionary[int, Connection]()
         self._confirming = threading.RLock()
         self._is_confirming = False
+        self._confirmer = threading.Thread()
+        self._writer = 0
         self._sound_at = -_SOUND_FOR_S
         self._limits = threading.Lock()
         self._copies = 0
@@ -114,6 +116,7 @@ class Database:
         ReadOnlyStorage or StorageError, after rolling back.
         """
         self.refuse_damaged()
+        self._writer = threading.get_ident()
         return self._with_reopening(2, self._transaction, work)
 
     def refuse_damaged(self) -> None:
@@ -206,6 +209,8 @@ class Database:
 
     def close(self) -> None:
         """Close once no query is running; later queries raise StorageError."""
+        if self._confirmer.ident is not None:
+            self._confirmer.join()
         with self._gate.shut():
             self._closed = True
             self._disconnect()
@@ -295,12 +300,19 @@ class Database:
         problem = from_duckdb_error(error, database=self._path)
         if not isinstance(problem, DatabaseDamaged):
             return problem
+        is_sure = is_sure_damage(error, self._path)
+        unconfirmed = backup_failed(error) if is_copy else database_failed(error)
+        if threading.get_ident() == self._writer and not is_sure:
+            # What the user writes waits for this thread, and to read 1 GB takes three seconds.
+            if not self._confirmer.is_alive():
+                self._confirmer = threading.Thread(target=self._translated, args=(error,))
+                self._confirmer.start()
+            return unconfirmed
         with self._confirming:
             if self._is_confirming or self.is_damaged:
                 return problem
-            is_sure = is_sure_damage(error, self._path)
             if not (is_sure and not is_copy) and not self._finds_damage(again=is_sure):
-                return backup_failed(error) if is_copy else database_failed(error)
+                return unconfirmed
             _log.error("a part of the database cannot be read: %s", error)
             self.is_damaged = True
         self.on_damaged(problem)
@@ -318,6 +330,8 @@ class Database:
             return isinstance(error, DatabaseDamaged)
         finally:
             self._is_confirming = False
+        self._confirmer = threading.Thread()
+        self._writer = 0
         self._sound_at = time.monotonic()
         return False
 

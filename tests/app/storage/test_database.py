@@ -19,6 +19,7 @@ from app.storage.engine.database import Database
 from app.storage.engine.errors import from_duckdb_error
 from app.storage.engine.gate import Gate
 from app.storage.safety.image import copy_into
+from tests.fakes.jobs import until
 from tests.fakes.libraries import zero
 
 FOREVER = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 8"
@@ -329,7 +330,10 @@ def test_a_write_that_meets_a_bug_of_the_database_is_repeated(database: Database
     assert ids(database) == [1]
 
 
-def test_an_unclear_error_is_damage_where_everything_cannot_be_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["read", "write"])
+def test_an_unclear_error_is_damage_where_everything_cannot_be_read(
+    tmp_path: Path, name: str
+) -> None:
     made = new_database(tmp_path / "a.duckdb", tmp_path)
     made.write(lambda c: c.execute("INSERT INTO t SELECT hash(i) // 9 FROM range(300000) r(i)"))
     made.checkpoint()
@@ -338,11 +342,34 @@ def test_an_unclear_error_is_damage_where_everything_cannot_be_read(tmp_path: Pa
     made = Database(tmp_path / "a.duckdb", tmp_path)
     reported: list[DatabaseDamaged] = []
     made.on_damaged = reported.append
-    for _ in range(2):
-        with pytest.raises(DatabaseDamaged):
-            made.write(mock.Mock(side_effect=NO_FILE))
-    assert (made.is_damaged, len(reported)) == (True, 1)
+    with pytest.raises(StorageError) as raised:
+        getattr(made, name)(mock.Mock(side_effect=NO_FILE))
+    assert isinstance(raised.value, DatabaseDamaged) is (name == "read")
+    until(lambda: made.is_damaged)
+    with pytest.raises(DatabaseDamaged):
+        made.write(mock.Mock(side_effect=NO_FILE))
     made.close()
+    assert len(reported) == 1
+
+
+def test_writing_does_not_wait_for_the_full_read_after_an_unclear_error(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, has_begun = threading.Event(), threading.Event()
+
+    def read(_: Connection) -> None:
+        has_begun.set()
+        assert go_on.wait(20)
+
+    monkeypatch.setattr(database_module, "read_all_tables", read)
+    for _ in range(2):
+        with pytest.raises(StorageError):
+            database.write(mock.Mock(side_effect=NO_FILE))
+    assert has_begun.wait(20)
+    add(database, 1)
+    go_on.set()
+    database.close()
+    assert not database.is_damaged
 
 
 def test_a_wrong_checksum_is_damage_at_once_but_not_of_a_copy(database: Database) -> None:
