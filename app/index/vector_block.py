@@ -20,6 +20,7 @@ from app.domain.ids import PARTS_PER_PASSAGE
 from app.index.id_set import IdSet, Int64, Mask
 
 Float = npt.NDArray[np.float32]
+Half = npt.NDArray[np.float16]
 Int8 = npt.NDArray[np.int8]
 Bits = npt.NDArray[np.uint8]
 Int16 = npt.NDArray[np.int16]
@@ -182,10 +183,10 @@ def new_block(dimension: int) -> Block:
     return Block(rows, np.zeros(room, np.bool_), _Signs(room, dimension))
 
 
-def quantize(parts: Int64, vectors: Float) -> Rows:
+def quantize(parts: Int64, vectors: Float | Half) -> Rows:
     """Return the quantized rows of chunks, in order; raises IndexUnavailable as `largest_components`.
 
-    The vectors may be float16. A few at a time, which stay in the processor's cache: half the time.
+    A few at a time, which stay in the processor's cache: half the time.
     """
     codes, scales = np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32)
     for start in range(0, len(vectors), _AT_ONCE):

@@ -19,6 +19,7 @@ from app.index.id_set import IdSet, Int64, Mask
 from app.index.vector_block import (
     Block,
     Float,
+    Half,
     Int16,
     QuantizedQuery,
     append_rows,
@@ -69,10 +70,10 @@ class ExactVectorIndex:
     def passage_count(self) -> int:
         return self._snapshot.passage_count
 
-    def put(self, part_ids: Int64, vectors: Float) -> None:
+    def put(self, part_ids: Int64, vectors: Float | Half) -> None:
         """Add chunks, replacing those of the same passages.
 
-        `part_ids` is (n,), with all chunks of a passage in one call; `vectors` float32 or float16, (n, dim).
+        `part_ids` is (n,), with all chunks of a passage in one call; `vectors` (n, dim).
         Visible at once, all or nothing. Raises IndexUnavailable for another dimension and for
         vectors that are not finite or zero; then nothing is added.
         """
@@ -210,7 +211,7 @@ class ExactVectorIndex:
         largest_components(vector)
         return QuantizedQuery(vector)
 
-    def _check_shape(self, vectors: Float, axes: int) -> None:
+    def _check_shape(self, vectors: Float | Half, axes: int) -> None:
         if vectors.ndim != axes or vectors.shape[-1] != self._dimension:
             raise IndexUnavailable(
                 f"Vectors of shape {vectors.shape} cannot be searched with those of "

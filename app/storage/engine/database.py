@@ -26,7 +26,7 @@ from app.storage.engine.errors import (
     is_sure_damage,
     needs_reopening,
 )
-from app.storage.engine.full_read import check_primary_keys, read_all_tables
+from app.storage.engine.full_read import read_everything
 from app.storage.engine.gate import Gate
 
 T = TypeVar("T")
@@ -173,8 +173,7 @@ class Database:
     def release_memory(self) -> None:
         """Release the memory of cached pages when hardly anything was read since the last call.
 
-        Later reads find them in the system's file cache. Nothing happens while a query runs: the
-        limit that frees the pages would be too small for it.
+        Later reads find them in the system's file cache. Nothing happens while a query runs.
         """
         reads, self._reads = self._reads, 0
         if reads > _FEW_READS:
@@ -193,10 +192,7 @@ class Database:
                     cursor.interrupt()
 
     def replace_file(self, coming: Path) -> None:
-        """Replace the database file by `coming`, while no query runs; raises StorageError.
-
-        Both have the same history: what is in the write-ahead log is in `coming` too.
-        """
+        """Replace the database file by one of the same history, while no query runs; raises StorageError."""
         with self._gate.shut():
             self._disconnect()
             try:
@@ -311,7 +307,7 @@ class Database:
         with self._confirming:
             if self._is_confirming or self.is_damaged:
                 return problem
-            if not (is_sure and not is_copy) and not self._finds_damage(again=is_sure):
+            if (is_copy or not is_sure) and not self._finds_damage(again=is_sure):
                 return unconfirmed
             _log.error("a part of the database cannot be read: %s", error)
             self.is_damaged = True
@@ -337,8 +333,7 @@ class Database:
 
     def _read_everything(self) -> None:
         with self._own_cursor() as cursor:
-            read_all_tables(cursor)
-            check_primary_keys(cursor)
+            read_everything(cursor)
 
     def _reopen(self, seen_generation: int) -> None:
         """Close and open again, unless another thread has done so since `seen_generation`."""
@@ -392,8 +387,8 @@ class Database:
 
 def memory_to_copy_mb(path: Path) -> int:
     """Return the memory that a copy of a database file is allowed at first."""
-    to_copy = _MEMORY_TO_COPY_MB + int(_MEMORY_TO_COPY_SHARE * _size(path) / 1e6)
-    return min(to_copy, _MEMORY_MAX_MB)
+    size_mb = path.stat().st_size / 1e6 if path.exists() else 0
+    return min(_MEMORY_TO_COPY_MB + int(_MEMORY_TO_COPY_SHARE * size_mb), _MEMORY_MAX_MB)
 
 
 def _opened(path: Path, backups: Path) -> Connection:
@@ -401,9 +396,3 @@ def _opened(path: Path, backups: Path) -> Connection:
         return connect(path, backups)
     except duckdb.Error as error:
         raise from_duckdb_error(error) from error
-
-
-def _size(path: Path) -> int:
-    with suppress(OSError):
-        return path.stat().st_size
-    return 0

@@ -29,6 +29,12 @@ def read_all_tables(connection: Connection) -> dict[str, int]:
     return counts
 
 
+def read_everything(connection: Connection) -> None:
+    """Read all tables and look up every row by its key; raises duckdb.Error on damage."""
+    read_all_tables(connection)
+    check_primary_keys(connection)
+
+
 def row_counts(connection: Connection) -> dict[str, int]:
     """Return how many rows each table has, by its name."""
     return {

@@ -27,7 +27,7 @@ from app.domain.translation import format_moment, tr
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
-from app.storage.engine.full_read import check_primary_keys, read_all_tables
+from app.storage.engine.full_read import read_everything
 from app.storage.engine.journal import first_position, journal_owner
 from app.storage.engine.space import has_room_for_checkpoint
 from app.storage.safety import image
@@ -153,8 +153,7 @@ def _open_checked(opening: OpeningState, full_read: bool) -> OpenedDatabase:
         _refuse_foreign(opening, connection, found, is_new)
         behind = found.version < migrations.CURRENT_VERSION
         if full_read or (behind and found.version):
-            read_all_tables(connection)
-            check_primary_keys(connection)
+            read_everything(connection)
         if full_read or is_new:
             paths.checked.touch(0o600)
         if behind:

@@ -361,7 +361,7 @@ def test_writing_does_not_wait_for_the_full_read_after_an_unclear_error(
         has_begun.set()
         assert go_on.wait(20)
 
-    monkeypatch.setattr(database_module, "read_all_tables", read)
+    monkeypatch.setattr(database_module, "read_everything", read)
     for _ in range(2):
         with pytest.raises(StorageError):
             database.write(mock.Mock(side_effect=NO_FILE))

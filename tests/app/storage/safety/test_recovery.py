@@ -32,7 +32,7 @@ from app.domain.errors import (
 )
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection
-from app.storage.engine.full_read import read_all_tables
+from app.storage.engine.full_read import read_everything
 from app.storage.engine.journal import Journal, segments
 from app.storage.engine.store import Store
 from app.storage.safety import fallbacks, image
@@ -131,8 +131,8 @@ def test_a_stale_log_is_quarantined(
     with opened(library.paths.root) as store:
         add_conversation(store, "more", title="More")
     shutil.copy(tmp_path / "old.wal", library.paths.wal)
-    read = Mock(wraps=read_all_tables)
-    monkeypatch.setattr(fallbacks, "read_all_tables", read)
+    read = Mock(wraps=read_everything)
+    monkeypatch.setattr(fallbacks, "read_everything", read)
     with opened(library.paths.root) as store:
         assert read.called, "what stays is read in full"
         assert titles(store) == EVERYTHING | {"More"}
@@ -387,8 +387,8 @@ def test_a_read_only_directory_is_refused_and_unchanged(read_only: Library) -> N
 def test_tables_are_read_in_full_after_an_unclean_end_and_once_in_a_while(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reads = Mock(wraps=read_all_tables)
-    monkeypatch.setattr(fallbacks, "read_all_tables", reads)
+    reads = Mock(wraps=read_everything)
+    monkeypatch.setattr(fallbacks, "read_everything", reads)
     for _ in range(2):
         with opened(library.paths.root):
             assert reads.call_count == 1
