@@ -30,7 +30,7 @@ from app.domain.errors import (
     TimedOut,
     Unreachable,
 )
-from app.domain.records.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.domain.translation import in_english, month_start
 from app.domain.workers import WorkerName
 from app.providers.registry import ProviderRegistry
@@ -129,7 +129,7 @@ class RoutineRuns:
             try:
                 self._check_consent(routine)
                 self._get_ready(routine.prompt, is_cancelled)
-                running = _Running(self, routine, record, is_cancelled, may_retry)
+                running = _RunningRoutine(self, routine, record, is_cancelled, may_retry)
                 reply = self._chat.start(running.plan).result()
                 while not reply.done.done():
                     if is_cancelled():
@@ -143,7 +143,7 @@ class RoutineRuns:
                 with in_english():
                     why = f"{error.title}\n{error.hint}"
                 known = self._rows.run_at(routine.uid, due_at) or record
-                failed = replace(known, finished_at=now(), outcome=Outcome.FAILED, why=why)
+                failed = replace(known, finished_at=now(), outcome=RunOutcome.FAILED, why=why)
                 self._store.save(RoutineRunPut(failed))
                 return failed
             return running.record
@@ -171,7 +171,7 @@ class RoutineRuns:
                 "Save the routine again to send it there, or choose another model.",
             )
 
-    # -- for `_Running`
+    # -- for `_RunningRoutine`
 
     def planned(
         self, planner: Planner, routine: Routine, record: RoutineRun
@@ -243,7 +243,7 @@ class _Busy(InvalidInput):
     """Another reply is under way: the run has to wait."""
 
 
-class _Running:
+class _RunningRoutine:
     """One run under way: its record, and what the exchange loop asks for it."""
 
     def __init__(
@@ -272,13 +272,13 @@ class _Running:
     def _ends(self, exchange: Exchange) -> Sequence[Change]:
         problem = exchange.problem
         if exchange.status is ExchangeStatus.COMPLETED:
-            outcome, why = Outcome.COMPLETED, ""
+            outcome, why = RunOutcome.COMPLETED, ""
         elif problem is None or problem.kind == STOPPED.kind:
-            outcome, why = Outcome.INTERRUPTED, "" if problem is None else problem.title
+            outcome, why = RunOutcome.INTERRUPTED, "" if problem is None else problem.title
             if self._is_cancelled():
                 return ()
         else:
-            outcome, why = Outcome.FAILED, f"{problem.title}\n{problem.hint}"
+            outcome, why = RunOutcome.FAILED, f"{problem.title}\n{problem.hint}"
             if self._may_retry and problem.kind in _PASSING:
                 return ()
         self.record = replace(

@@ -21,9 +21,9 @@ from app.domain.ids import new_uid
 from app.domain.records.presets import one_line_name
 from app.domain.records.routines import (
     FAILURES_NOTICED,
-    Outcome,
     Routine,
     RoutineRun,
+    RunOutcome,
     failures_in_a_row,
     routine_problem,
 )
@@ -133,7 +133,7 @@ class Routines:
         unfinished = [run for run in runs if run.outcome is None]
         killed = unfinished[1:] if self._runs.is_running(uid) else unfinished
         runs = tuple(
-            replace(run, outcome=Outcome.INTERRUPTED, why=ENDED) if run in killed else run
+            replace(run, outcome=RunOutcome.INTERRUPTED, why=ENDED) if run in killed else run
             for run in runs
         )
         turns = self._rows.turns(runs)
@@ -183,7 +183,7 @@ class Routines:
         tokens += sum(estimated_tokens(each, ref.model) for each in own)
         run_usd, _ = self._models.price_of(ref, UsageReported(tokens, _ANSWER_TOKENS))
         runs = self._rows.runs(routine.uid, _RUNS_READ)
-        done = [run.exchange_id for run in runs if run.outcome is Outcome.COMPLETED]
+        done = [run.exchange_id for run in runs if run.outcome is RunOutcome.COMPLETED]
         known = self._exchanges.by_ids(each for each in done if each is not None)
         costs = [
             each.usage.cost_usd
@@ -239,7 +239,7 @@ class Routines:
 
     def _state(self, routine: Routine) -> RoutineState:
         runs = self._rows.runs(routine.uid, _RUNS_READ)
-        ended = (run for run in runs if run.outcome not in (None, Outcome.SKIPPED))
+        ended = (run for run in runs if run.outcome not in (None, RunOutcome.SKIPPED))
         is_on = routine.enabled_at is not None
         return RoutineState(
             routine,
@@ -253,10 +253,10 @@ class Routines:
 def outcome_word(run: RoutineRun) -> str:
     """Return what a run came to without the reason, in the language in force."""
     words = {
-        Outcome.COMPLETED: tr("Completed"),
-        Outcome.FAILED: tr("Failed"),
-        Outcome.INTERRUPTED: tr("Interrupted"),
-        Outcome.SKIPPED: trn("{count} time skipped", "{count} times skipped", run.missed),
+        RunOutcome.COMPLETED: tr("Completed"),
+        RunOutcome.FAILED: tr("Failed"),
+        RunOutcome.INTERRUPTED: tr("Interrupted"),
+        RunOutcome.SKIPPED: trn("{count} time skipped", "{count} times skipped", run.missed),
     }
     return tr("Running\u2026") if run.outcome is None else words[run.outcome]
 

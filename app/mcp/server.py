@@ -119,7 +119,7 @@ class HttpServer:
     def __init__(self, store: Store, settings: Settings, keys: KeyStore, tools: McpTools) -> None:
         self._store, self._settings, self._keys, self._tools = store, settings, keys, tools
         self._lock = threading.Lock()
-        self._running: _Running | None = None
+        self._running: _RunningServer | None = None
         self._problem = ""
         self._is_stopped = False
         self._applying: threading.Thread | None = None
@@ -187,7 +187,7 @@ class HttpServer:
                 port=port, reason=error.strerror
             )
         else:
-            self._running = _Running(listening, key, self._tools)
+            self._running = _RunningServer(listening, key, self._tools)
 
     def _end(self) -> None:
         if self._running is not None:
@@ -195,7 +195,7 @@ class HttpServer:
             self._running = None
 
 
-class _Running:
+class _RunningServer:
     """A server on a thread of its own."""
 
     def __init__(self, listening: socket.socket, key: str, tools: McpTools) -> None:

@@ -10,7 +10,7 @@ from app.domain.conversations import Message, Role, Text
 from app.domain.errors import InvalidReply, ModelNotFound, ProviderError, RequestRejected
 from app.domain.ids import ConversationId, MessageId
 from app.domain.ports import ChatModel
-from app.providers.http.connection import Connection
+from app.providers.http.connection import ServerConnection
 from app.providers.http.endpoint import Endpoint
 from app.providers.http.error_classification import EndpointMissing
 from app.providers.vendor import Vendor
@@ -48,7 +48,7 @@ class RemoteProvider:
     ) -> None:
         self.name = endpoint.provider
         self._vendor = vendor
-        self._connection = Connection(endpoint, vendor.sdk)
+        self._connection = ServerConnection(endpoint, vendor.sdk)
         self._sees_images: dict[str, bool | None] = {}
         self._model = StreamingModel(
             self._connection,

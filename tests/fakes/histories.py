@@ -45,7 +45,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.records.presets import Preset
 from app.domain.records.projects import Project, RecallRule
-from app.domain.records.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.domain.records.topics import TopicChoice, TopicId
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -223,8 +223,8 @@ class History:
 
     def routine_run(self) -> Record:
         exchange = self.some_exchange()
-        at, outcome = self.moment(), self.draw(st.sampled_from([None, *Outcome]))
-        ended = None if outcome in (None, Outcome.SKIPPED) else at
+        at, outcome = self.moment(), self.draw(st.sampled_from([None, *RunOutcome]))
+        ended = None if outcome in (None, RunOutcome.SKIPPED) else at
         return (
             RoutineRunPut(
                 RoutineRun(

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QTreeWidget
 from app.bootstrap import Services
 from app.domain.changes import RoutinePut
 from app.domain.records.projects import Project
-from app.domain.records.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.mcp.tool_servers import Permission, ToolServer
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice
@@ -43,7 +43,7 @@ def _runs(services: Services) -> list[RoutineRun]:
     return [run for run, _ in services.routines.history(state.routine.uid)]
 
 
-def _ended(count: int, outcome: Outcome) -> Callable[[Services], bool]:
+def _ended(count: int, outcome: RunOutcome) -> Callable[[Services], bool]:
     def question(services: Services) -> bool:
         runs = _runs(services)
         return len(runs) == count and runs[0].outcome is outcome
@@ -102,7 +102,7 @@ async def test_a_routine_is_made_and_its_runs_see_the_last_ones_and_recall_nothi
     for number in range(4):
         server.reply(text(f"Answer {number}."), usage(900, 40))
         user.click("Run now")
-        await user.until_so(_ended(number + 1, Outcome.COMPLETED))
+        await user.until_so(_ended(number + 1, RunOutcome.COMPLETED))
         await user.until(user.button("Run now").isEnabled)
     sent = str(server.posts[-1].body)
     assert [f"Answer {number}." in sent for number in range(4)] == [False, True, True, False]
@@ -147,7 +147,7 @@ async def test_nothing_is_saved_or_sent_elsewhere_without_consent_to_that_server
 
     await user.ask(move)
     user.click("Run now")
-    await user.until_so(_ended(1, Outcome.FAILED))
+    await user.until_so(_ended(1, RunOutcome.FAILED))
     (run,) = await user.ask(_runs)
     assert "https://other.example/v1" in run.why
     assert run.exchange_id is None
@@ -160,7 +160,7 @@ async def test_a_limit_stops_a_run_before_it_sends(user: User, server: Loopback)
     await _open_list(user)
     for count in (1, 2, 3):
         user.click("Run now")
-        await user.until_so(_ended(count, Outcome.FAILED))
+        await user.until_so(_ended(count, RunOutcome.FAILED))
         await user.until(user.button("Run now").isEnabled)
     assert not server.posts
     await user.sees("failed 3 times in a row; it stays on.")
@@ -180,7 +180,7 @@ async def test_a_limit_stops_a_run_before_it_sends(user: User, server: Loopback)
     server.reply(text("It grows."), usage(1000, 10))
     await user.until(user.button("Run now").isEnabled)
     user.click("Run now")
-    await user.until_so(_ended(4, Outcome.COMPLETED))
+    await user.until_so(_ended(4, RunOutcome.COMPLETED))
 
 
 async def test_a_run_uses_tools_on_always(user: User, server: Loopback, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ async def test_a_run_uses_tools_on_always(user: User, server: Loopback, tmp_path
     )
     server.reply(text("Five."))
     user.click("Run now")
-    await user.until_so(_ended(1, Outcome.COMPLETED))
+    await user.until_so(_ended(1, RunOutcome.COMPLETED))
     offered = [each["function"]["name"] for each in server.posts[0].body["tools"]]
     assert {"mcp_sums_add", "conversation_search"} <= set(offered)
     assert not {"mcp_sums_shout", "core_memory_append", "memory_save"} & set(offered)
@@ -217,7 +217,7 @@ async def test_a_private_routine_is_not_found_or_recalled(user: User, server: Lo
     await _open_list(user)
     server.reply(text("The heron moved to the gateway."))
     user.click("Run now")
-    await user.until_so(_ended(1, Outcome.COMPLETED))
+    await user.until_so(_ended(1, RunOutcome.COMPLETED))
     open_ = {"name": "Open", "prompt": "How is the gateway?"}
     other = await user.ask(lambda services: _add(services, **open_))
     server.reply(text("The heron is at the gateway."))
@@ -245,7 +245,7 @@ async def test_a_run_that_the_end_of_the_program_stops_goes_on_at_the_next_start
     await user.until(lambda: len(server.posts) == 1, "the request")
     server.reply(text("It grows."))
     await user.restart()
-    await user.until_so(_ended(1, Outcome.COMPLETED))
+    await user.until_so(_ended(1, RunOutcome.COMPLETED))
     await _open_list(user)
     await user.until(user.button("Show the answer").isEnabled)
     user.click("Show the answer")
@@ -287,7 +287,7 @@ async def test_a_scheduled_run_whose_window_was_killed_goes_on_once_at_anthropic
 
     server.reply(text(" the sun."), usage(1_000, 10))
     await user.start()
-    await user.until_so(_ended(1, Outcome.COMPLETED))
+    await user.until_so(_ended(1, RunOutcome.COMPLETED))
     assert [each.path for each in server.posts] == ["/v1/messages", "/v1/messages"]
     await _open_list(user)
     await user.until(user.button("Show the answer").isEnabled)
@@ -314,6 +314,6 @@ async def test_a_killed_run_is_interrupted(user: User, server: Loopback, data_di
         running.kill()
         running.wait()
     await user.start()
-    await user.until_so(_ended(1, Outcome.INTERRUPTED))
+    await user.until_so(_ended(1, RunOutcome.INTERRUPTED))
     await _open_list(user)
     await user.until(lambda: user.button("Run now").isEnabled())

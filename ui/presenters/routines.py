@@ -20,7 +20,7 @@ from app.chat.routines import (
 from app.domain.errors import ConsentMissing, KnownError
 from app.domain.records.presets import Preset
 from app.domain.records.projects import Project
-from app.domain.records.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.domain.translation import format_moment, tr, weekday_name
 from app.language.schedules import read_schedule, schedule_text
 from app.storage.engine.stamps import now
@@ -253,9 +253,9 @@ class RoutineNotices(Presenter):
     def _announce(self, state: RoutineState) -> None:
         run, name = state.last, state.routine.name
         assert run is not None
-        if run.outcome is Outcome.INTERRUPTED:
+        if run.outcome is RunOutcome.INTERRUPTED:
             return  # by the user, or by the end of the program
-        if run.outcome is Outcome.COMPLETED:
+        if run.outcome is RunOutcome.COMPLETED:
             text = tr("The routine “{name}” has an answer.").format(name=name)
         else:
             text = state.notice or f"{name}: {outcome_text(run)}"

@@ -15,7 +15,7 @@ from app.cli.commands.providers import unlock_keys
 from app.cli.terminal import Terminal, members
 from app.domain.errors import InvalidInput
 from app.domain.records.projects import NO_PROJECT
-from app.domain.records.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.domain.translation import format_moment
 from app.language.schedules import schedule_text
 from app.storage.engine.stamps import now
@@ -169,7 +169,7 @@ def _run(routines: Routines, models: ModelDirectory, routine: Routine, terminal:
     if turn_number is not None:
         lines.append(f"commonplace show {run.conversation_id}:{turn_number}")
     terminal.show({"runs": [_row(run, turn_number)]}, *lines)
-    return 0 if run.outcome is Outcome.COMPLETED else 1
+    return 0 if run.outcome is RunOutcome.COMPLETED else 1
 
 
 def _history(routines: Routines, routine: Routine, terminal: Terminal) -> int:
@@ -191,7 +191,7 @@ def _row(run: RoutineRun, turn_number: int | None) -> Mapping[str, Any]:
         "finished_at": _at(run.finished_at),
         "outcome": run.outcome or "running",
         "why": run.why,
-        "missed": run.missed if run.outcome is Outcome.SKIPPED else 0,
+        "missed": run.missed if run.outcome is RunOutcome.SKIPPED else 0,
         "conversation_id": run.conversation_id,
         "turn_number": turn_number,
         "manual": run.is_manual,

@@ -13,7 +13,7 @@ MAX_CAP_USD = 10_000.0
 FAILURES_NOTICED = 3  # in a row
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """The end of a run."""
 
     COMPLETED = "completed"
@@ -71,7 +71,7 @@ class RoutineRun:
     due_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    outcome: Outcome | None = None
+    outcome: RunOutcome | None = None
     why: str = ""
     missed: int = 1
     conversation_id: ConversationId | None = None
@@ -101,8 +101,8 @@ def failures_in_a_row(newest_first: Sequence[RoutineRun]) -> int:
     """Return how many of the last runs failed; skipped and unfinished ones do not count."""
     count = 0
     for run in newest_first:
-        if run.outcome is Outcome.FAILED:
+        if run.outcome is RunOutcome.FAILED:
             count += 1
-        elif run.outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED):
+        elif run.outcome in (RunOutcome.COMPLETED, RunOutcome.INTERRUPTED):
             break
     return count

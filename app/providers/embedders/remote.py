@@ -28,7 +28,7 @@ from app.providers.embedders.remote_models import (
     reported_tokens,
     unit_vectors,
 )
-from app.providers.http.connection import OPENAI_SDK, Connection
+from app.providers.http.connection import OPENAI_SDK, ServerConnection
 from app.providers.http.endpoint import Endpoint, SizeLimits
 from app.providers.http.error_translation import ReplyTimeout
 from app.providers.http.loop_thread import EventLoopThread
@@ -127,7 +127,7 @@ class RemoteEmbedder:
     ) -> None:
         times = replace(endpoint.times, first_byte_s=batch_limit_s)
         sizes = SizeLimits(reply_bytes=_REPLY_BYTES)
-        self._connection = Connection(replace(endpoint, times=times, sizes=sizes), OPENAI_SDK)
+        self._connection = ServerConnection(replace(endpoint, times=times, sizes=sizes), OPENAI_SDK)
         self._model = model
         self._loop = loop
         self._rate_limiter = rate_limiter

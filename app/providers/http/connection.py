@@ -69,7 +69,7 @@ OPENAI_SDK = Sdk("openai", "AsyncOpenAI", {"_enforce_credentials": False})
 ANTHROPIC_SDK = Sdk("anthropic", "AsyncAnthropic", adds_version=True)
 
 
-class Connection:
+class ServerConnection:
     """Requests to one endpoint through an SDK. Belongs to the event loop of its first use.
 
     Errors are the SDK's own; `to_provider_error` in `app.providers.wire.streaming` translates them.

@@ -36,7 +36,7 @@ from app.domain.errors import (
     Unreachable,
 )
 from app.domain.records.presets import ModelOptions
-from app.providers.http.connection import Connection
+from app.providers.http.connection import ServerConnection
 from app.providers.http.error_classification import EndpointMissing
 from app.providers.http.error_translation import (
     error_response_of,
@@ -126,7 +126,7 @@ class StreamingModel:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ServerConnection,
         wires: Sequence[Wire],
         policy: RetryPolicy,
         unsupported: Unsupported,
@@ -282,7 +282,7 @@ def _repeating(model: str) -> ProviderError:
     )
 
 
-def _images_refused(connection: Connection, model: str, error: Exception) -> ImagesRefused:
+def _images_refused(connection: ServerConnection, model: str, error: Exception) -> ImagesRefused:
     detail = to_provider_error(error, connection, model)
     return ImagesRefused(
         f"'{model}' at {connection.endpoint.shown_name} does not read images",
@@ -291,7 +291,7 @@ def _images_refused(connection: Connection, model: str, error: Exception) -> Ima
     )
 
 
-def to_provider_error(error: Exception, connection: Connection, model: str = "") -> Exception:
+def to_provider_error(error: Exception, connection: ServerConnection, model: str = "") -> Exception:
     """Return `error` as a `ProviderError` to raise; a bug in this program is returned unchanged.
 
     Raise it outside the except clause: a context that quotes the key would stay in tracebacks.

@@ -164,7 +164,7 @@ _PROBE = "hello"
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class CutChunk:
     """A piece of a passage: its part, its range in the part, and its text."""
 
     part: PartId
@@ -215,7 +215,9 @@ class ChunkVectors:
         most = min(_MOST_AT_ONCE, self._settings.number("embedding_batch_size"))
         return min(most, self._fitting_texts) if is_server(embedder) else most
 
-    def cut(self, embedder: Embedder, text: PassageText, is_cancelled: IsCancelled) -> list[Chunk]:
+    def cut(
+        self, embedder: Embedder, text: PassageText, is_cancelled: IsCancelled
+    ) -> list[CutChunk]:
         """Return the chunks of a passage, in reading order. Raises Cancelled."""
         most = self._settings.number("turn_max_tokens")
         overlap = self._settings.number("turn_overlap_tokens")
@@ -226,7 +228,7 @@ class ChunkVectors:
                 raise Cancelled("The worker was stopped")
             content = part.embedded
             for start, end in embedder.chunks(content, most, overlap) if content.strip() else ():
-                chunks.append(Chunk(part.id, (start, end), content[start:end]))
+                chunks.append(CutChunk(part.id, (start, end), content[start:end]))
         return chunks
 
     def embed(
@@ -252,7 +254,7 @@ class ChunkVectors:
         except BadVectors as error:
             raise EmbedderUnavailable(error.title, error.hint) from error
 
-    def vectors(self, space: Space, chunks: Sequence[Chunk]) -> "npt.NDArray[np.float32]":
+    def vectors(self, space: Space, chunks: Sequence[CutChunk]) -> "npt.NDArray[np.float32]":
         """Return the vectors of embedded chunks, (n, dim)."""
         import numpy as np
 
@@ -260,7 +262,7 @@ class ChunkVectors:
             return np.empty((0, space.dimension), np.float32)
         return np.stack([self._known[each.text] for each in chunks])
 
-    def tokens_by_part(self, chunks: Iterable[Chunk]) -> "dict[PartId, npt.NDArray[np.float32]]":
+    def tokens_by_part(self, chunks: Iterable[CutChunk]) -> "dict[PartId, npt.NDArray[np.float32]]":
         """Return the token vectors of a passage by part, those in the overlap of two chunks once."""
         import numpy as np
 

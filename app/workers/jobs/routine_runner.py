@@ -11,7 +11,7 @@ from zlib import crc32
 from app.domain.change_set import ChangeSet
 from app.domain.changes import RoutinePut, RoutineRunPut
 from app.domain.errors import Cancelled, InvalidInput, StorageError
-from app.domain.records.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.domain.workers import WorkerName
 from app.language.schedules import SYSTEM_ZONE, due_times, is_due_on
 from app.storage.engine.store import Store
@@ -134,7 +134,7 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
                 run,
                 started_at=run.started_at or at,
                 finished_at=at,
-                outcome=Outcome.FAILED,
+                outcome=RunOutcome.FAILED,
                 why=why,
             )
         if is_cancelled() and run.outcome is None:
@@ -150,7 +150,7 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
         ended = [each.run for each in results if each.run.outcome is not None]
         if ended:
             self._store.save(*map(RoutineRunPut, ended))
-        skipped = sum(each.outcome is Outcome.SKIPPED for each in ended)
+        skipped = sum(each.outcome is RunOutcome.SKIPPED for each in ended)
         return Saved(len(ended) - skipped, skipped)
 
     def tally(self) -> Tally:
@@ -212,7 +212,7 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
             is_late = at - unfinished.due_at > _LATEST
             if not is_late and not unfinished.is_manual and routine.enabled_at is not None:
                 return [unfinished]
-            return [replace(unfinished, finished_at=at, outcome=Outcome.INTERRUPTED, why=ENDED)]
+            return [replace(unfinished, finished_at=at, outcome=RunOutcome.INTERRUPTED, why=ENDED)]
         if routine.enabled_at is None:
             return []
         since = max(filter(None, (routine.enabled_at, self._rows.last_due(routine.uid, at))))
@@ -238,7 +238,7 @@ def _without_missed(
     records = [RoutineRun(routine.uid, latest)] if runs else []
     if missed:
         skipped = RoutineRun(
-            routine.uid, missed[-1], outcome=Outcome.SKIPPED, why=MISSED, missed=len(missed)
+            routine.uid, missed[-1], outcome=RunOutcome.SKIPPED, why=MISSED, missed=len(missed)
         )
         records.append(skipped)
     return records

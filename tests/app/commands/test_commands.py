@@ -29,8 +29,7 @@ from app.domain.errors import InvalidInput, InvalidSetting, NotFound
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecallLayer, StoredPrompt, Verdict
-from app.domain.records.routines import Outcome as RunOutcome
-from app.domain.records.routines import Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.domain.workers import WorkerName
 from app.storage.deletion.forget import value_places
 from app.storage.engine.stamps import now

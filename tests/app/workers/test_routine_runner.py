@@ -11,7 +11,7 @@ import pytest
 from app.domain.change_set import ChangeSet
 from app.domain.changes import RoutinePut, RoutineRemoved, RoutineRunPut
 from app.domain.errors import Cancelled, InvalidInput
-from app.domain.records.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.domain.workers import WorkerState
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
@@ -58,7 +58,7 @@ class Runner:
 
     store: Store
     clock: Callable[[], datetime]
-    answers: list[Outcome | BaseException | None] = field(default_factory=list)
+    answers: list[RunOutcome | BaseException | None] = field(default_factory=list)
     begun: list[tuple[str, datetime]] = field(default_factory=list)
     running: set[str] = field(default_factory=set)
 
@@ -73,7 +73,7 @@ class Runner:
         *,
         may_retry: bool,
     ) -> RoutineRun:
-        answer = self.answers.pop(0) if self.answers else Outcome.COMPLETED
+        answer = self.answers.pop(0) if self.answers else RunOutcome.COMPLETED
         self.begun.append((routine.uid, due_at))
         at = self.clock()
         run = RoutineRun(routine.uid, due_at, at)
@@ -82,7 +82,7 @@ class Runner:
         if isinstance(answer, BaseException):
             raise answer
         if answer is None and not may_retry:
-            answer = Outcome.FAILED
+            answer = RunOutcome.FAILED
         if answer is not None:
             run = replace(run, finished_at=at, outcome=answer)
             self.store.save(RoutineRunPut(run))
@@ -125,7 +125,7 @@ class World:
             self.clock.pass_by(timedelta(seconds=20))
             self.job.find(self.clock.at)
 
-    def outcomes(self, uid: str) -> list[tuple[datetime, Outcome | None]]:
+    def outcomes(self, uid: str) -> list[tuple[datetime, RunOutcome | None]]:
         """Return due times with their outcomes, oldest first."""
         return [(run.due_at, run.outcome) for run in reversed(self.rows.runs(uid))]
 
@@ -134,7 +134,7 @@ def seen(store: Store, *routines: Routine, last: datetime = NINE - DAY) -> World
     """Return a world in which the routines ran last at a time."""
     world = World(store, *routines)
     for each in routines:
-        store.save(RoutineRunPut(RoutineRun(each.uid, last, last, last, Outcome.COMPLETED)))
+        store.save(RoutineRunPut(RoutineRun(each.uid, last, last, last, RunOutcome.COMPLETED)))
     return world
 
 
@@ -148,7 +148,7 @@ def test_a_routine_runs_when_it_is_due_and_once(store: Store) -> None:
     assert run.due_at == NINE
     assert run.started_at is not None
     assert run.started_at > NINE
-    assert (run.outcome, run.finished_at is not None) == (Outcome.COMPLETED, True)
+    assert (run.outcome, run.finished_at is not None) == (RunOutcome.COMPLETED, True)
 
 
 def test_a_routine_that_is_off_does_not_run_and_enabling_counts_from_now(store: Store) -> None:
@@ -199,7 +199,7 @@ def test_what_was_missed_runs_once_within_a_day_else_it_is_marked(
     while world.look():
         pass
     assert [due for _, due in world.runner.begun] == begun
-    runs = [run for run in world.rows.runs(routine.uid) if run.outcome is Outcome.SKIPPED]
+    runs = [run for run in world.rows.runs(routine.uid) if run.outcome is RunOutcome.SKIPPED]
     if skipped is not None:
         assert [run.missed for run in runs] == ([skipped] if skipped else [])
         assert all((run.why, run.started_at) == (MISSED, None) for run in runs)
@@ -269,7 +269,7 @@ def test_a_run_that_was_killed_goes_on(store: Store) -> None:
     world.restart()
     world.step(HOUR)
     assert world.runner.begun == [("d", NINE), ("d", NINE)]
-    assert world.outcomes("d")[-1] == (NINE, Outcome.COMPLETED)
+    assert world.outcomes("d")[-1] == (NINE, RunOutcome.COMPLETED)
 
 
 def test_a_run_that_was_killed_a_day_ago_or_begun_by_hand_is_interrupted(store: Store) -> None:
@@ -278,7 +278,7 @@ def test_a_run_that_was_killed_a_day_ago_or_begun_by_hand_is_interrupted(store: 
     world.step()
     store.save(RoutineRunPut(RoutineRun("d", world.clock.at, world.clock.at, is_manual=True)))
     world.step()
-    assert [outcome for _, outcome in world.outcomes("d")].count(Outcome.INTERRUPTED) == 2
+    assert [outcome for _, outcome in world.outcomes("d")].count(RunOutcome.INTERRUPTED) == 2
     assert world.runner.begun == [("d", NINE)]
 
 
@@ -286,7 +286,7 @@ def test_a_killed_start_without_a_record_is_found_again(store: Store) -> None:
     world = seen(store, DAILY)
     world.runner.answers = [InvalidInput("A reply is running")]
     world.step(timedelta(minutes=1))
-    assert world.outcomes("d")[-1] == (NINE, Outcome.COMPLETED)
+    assert world.outcomes("d")[-1] == (NINE, RunOutcome.COMPLETED)
     assert len(world.runner.begun) == 2
 
 
@@ -295,18 +295,18 @@ def test_a_passing_failure_is_tried_again_and_then_counts(store: Store) -> None:
     world.runner.answers = [None] * 9
     for _ in range(40):
         world.step(timedelta(minutes=1))
-    assert world.outcomes("d")[-1] == (NINE, Outcome.FAILED)
+    assert world.outcomes("d")[-1] == (NINE, RunOutcome.FAILED)
     assert len(world.runner.begun) == 5
 
 
 def test_a_failure_neither_repeats_a_run_nor_switches_a_routine_off(store: Store) -> None:
     world = seen(store, DAILY)
-    world.runner.answers = [Outcome.FAILED, ValueError("a bug"), Outcome.FAILED]
+    world.runner.answers = [RunOutcome.FAILED, ValueError("a bug"), RunOutcome.FAILED]
     for day in range(4):
         world.clock.at = NINE + day * DAY
         world.step()
     outcomes = [outcome for _, outcome in world.outcomes("d")][1:]
-    assert outcomes == [*[Outcome.FAILED] * 3, Outcome.COMPLETED]
+    assert outcomes == [*[RunOutcome.FAILED] * 3, RunOutcome.COMPLETED]
     assert world.rows.listed()[0].enabled_at is not None
 
 
@@ -321,7 +321,7 @@ def test_a_stopped_worker_leaves_its_run_to_the_next_start(store: Store) -> None
         world.job.make([item], lambda: True)
     world.restart()
     world.step()
-    assert world.outcomes("d")[-1] == (NINE, Outcome.COMPLETED)
+    assert world.outcomes("d")[-1] == (NINE, RunOutcome.COMPLETED)
 
 
 def test_the_board_runs_what_is_due_and_drains(store: Store) -> None:
@@ -336,7 +336,7 @@ def test_the_board_runs_what_is_due_and_drains(store: Store) -> None:
     board.run_until_idle([job.name])
     assert len(runner.begun) == 1
     assert [run.outcome for run in RoutineRows(store).runs("d")] == [
-        Outcome.COMPLETED, Outcome.SKIPPED,
+        RunOutcome.COMPLETED, RunOutcome.SKIPPED,
     ]  # fmt: skip
     with hosted(board):
         until(lambda: len(runner.begun) > 3)
@@ -353,6 +353,6 @@ def test_its_loop_takes_no_attempts_one_that_runs_by_hand_waits_and_a_removed_on
     world.step(timedelta(minutes=1))
     assert world.runner.begun == []
     store.save(RoutineRemoved("d"))
-    store.save(RoutineRunPut(RoutineRun("d", NINE, NINE, NINE, Outcome.COMPLETED)))
+    store.save(RoutineRunPut(RoutineRun("d", NINE, NINE, NINE, RunOutcome.COMPLETED)))
     world.step(DAY)
     assert (world.rows.runs("d"), world.runner.begun) == ((), [])

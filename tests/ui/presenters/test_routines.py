@@ -13,7 +13,7 @@ from app.domain.errors import ConsentMissing, InvalidInput
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.records.presets import BUILT_IN_PRESET
 from app.domain.records.projects import Project
-from app.domain.records.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from tests.fakes.screens import Parts, Recorder, press
 from ui.presenters.routines import RoutineNotices, RoutinesPresenter
 from ui.views.dialogs.routines_dialog import RoutineForm
@@ -21,7 +21,13 @@ from ui.views.dialogs.routines_dialog import RoutineForm
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
 ROUTINE = Routine("r", "Report", "What is new?", "0 9 * * 1-5", AT, AT)
 RUN = RoutineRun(
-    "r", AT, AT, AT, Outcome.COMPLETED, conversation_id=ConversationId(3), exchange_id=ExchangeId(5)
+    "r",
+    AT,
+    AT,
+    AT,
+    RunOutcome.COMPLETED,
+    conversation_id=ConversationId(3),
+    exchange_id=ExchangeId(5),
 )
 STATE = RoutineState(ROUTINE, AT, RUN, 0, is_running=False)
 OFF = RoutineState(Routine("s", "Sums", "Add.", "0 8 * * *", AT), None, None, 0, is_running=False)
@@ -77,7 +83,7 @@ def test_the_list_shows_state_and_history_and_opens_the_turn_of_a_run(screen: Sc
 def test_a_long_failure_leaves_no_column_cut(screen: Screen) -> None:
     dialog = screen.presenter.open()
     why = "Nothing answers at http://127.0.0.1:9000/v1. Is the server running?"
-    dialog.show_routines([replace(STATE, last=replace(RUN, outcome=Outcome.FAILED, why=why))])
+    dialog.show_routines([replace(STATE, last=replace(RUN, outcome=RunOutcome.FAILED, why=why))])
     row, widths = dialog.table.topLevelItem(0), dialog.table.header().sectionSize
     assert row is not None
     for column in range(4):
@@ -204,11 +210,11 @@ def test_several_runs_share_a_banner_that_leads_to_the_list_of_routines(parts: P
 
 def test_failures_are_announced_and_three_in_a_row_say_so(parts: Parts) -> None:
     notices = Notices(parts)
-    failed = replace(RUN, outcome=Outcome.FAILED, why="It broke\nTry again.")
+    failed = replace(RUN, outcome=RunOutcome.FAILED, why="It broke\nTry again.")
     notices.end(replace(failed, finished_at=AT + timedelta(days=1)), 1)
     assert "It broke. Try again." in notices.sent[-1]
     notices.end(replace(failed, finished_at=AT + timedelta(days=3)), 3)
     assert " 3 " in notices.sent[-1]
-    interrupted = replace(RUN, outcome=Outcome.INTERRUPTED, finished_at=AT + timedelta(days=4))
+    interrupted = replace(RUN, outcome=RunOutcome.INTERRUPTED, finished_at=AT + timedelta(days=4))
     notices.end(interrupted)
     assert len(notices.sent) == 2

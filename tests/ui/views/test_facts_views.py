@@ -20,7 +20,7 @@ from ui.models.facts import FactListModel, maker_text, source_text, subtitle_tex
 from ui.theme import Theme
 from ui.views.memory.facts_view import FactQuery, FactsView
 from ui.views.memory.knowledge_view import KnowledgeView
-from ui.views.memory.summaries_pane import SummariesPane, SummarySource
+from ui.views.memory.summaries_pane import SummariesPane, SummarizedText
 from ui.views.memory.versions import ShownVersion, VersionsView, diff_html
 from ui.views.rows import first_lines
 
@@ -213,8 +213,8 @@ def summaries(*texts: str) -> Sequence[Summary]:
 def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> None:
     pane = SummariesPane()
     pane.show()
-    whole = SummarySource(SummaryTarget.CONVERSATION, 1, "The whole conversation")
-    turn = SummarySource(SummaryTarget.EXCHANGE, 2, "Turn 0")
+    whole = SummarizedText(SummaryTarget.CONVERSATION, 1, "The whole conversation")
+    turn = SummarizedText(SummaryTarget.EXCHANGE, 2, "Turn 0")
     with qtbot.waitSignal(pane.source_chosen) as chosen:
         pane.show_sources("Of boats", [whole, turn])
     assert chosen.args == [whole]

@@ -18,7 +18,7 @@ from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.presenter import OpenPage, Presenter
 from ui.views.dialogs.confirm import confirm_deletion, confirm_unsaved
 from ui.views.memory.facts_view import FactQuery, FactsView
-from ui.views.memory.summaries_pane import SummariesPane, SummarySource
+from ui.views.memory.summaries_pane import SummariesPane, SummarizedText
 from ui.widgets.banner import Banner
 
 _LISTED_MAX = 5_000
@@ -243,15 +243,15 @@ class SummariesPresenter(Presenter):
 
         confirm_unsaved(pane, tr("this summary"), save, pane.undo, leave)
 
-    def _sources(self, conversation_id: ConversationId) -> Sequence[SummarySource]:
+    def _sources(self, conversation_id: ConversationId) -> Sequence[SummarizedText]:
         """Return the conversation and the turns of its path; blocking."""
         path = self._library.open(conversation_id).path
         questions = self._questions.questions(each.id for each in path)
-        whole = SummarySource(
+        whole = SummarizedText(
             SummaryTarget.CONVERSATION, conversation_id, tr("The whole conversation")
         )
         turns = (
-            SummarySource(
+            SummarizedText(
                 SummaryTarget.EXCHANGE,
                 each.id,
                 f"{format_turn(each.turn_number).capitalize()}: {one_line(questions.get(each.id, ''), _QUESTION_CHARS)}",
@@ -260,11 +260,11 @@ class SummariesPresenter(Presenter):
         )
         return (whole, *turns)
 
-    def _show_sources(self, title: str, sources: Sequence[SummarySource]) -> None:
+    def _show_sources(self, title: str, sources: Sequence[SummarizedText]) -> None:
         if not self._pane.is_edited:  # typed while they were read
             self._pane.show_sources(title, sources)
 
-    async def _show(self, source: SummarySource, *, replaces_edit: bool = False) -> None:
+    async def _show(self, source: SummarizedText, *, replaces_edit: bool = False) -> None:
         versions = await self._bridge.run(
             lambda: self._summaries.versions(source.of, source.source_id)
         )
@@ -274,7 +274,7 @@ class SummariesPresenter(Presenter):
     def _change(
         self,
         change: Callable[..., object],
-        source: SummarySource,
+        source: SummarizedText,
         value: object,
         *,
         replaces_edit: bool = False,

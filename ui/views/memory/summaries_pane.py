@@ -20,7 +20,7 @@ _TEXT_PX = 120
 
 
 @dataclass(frozen=True, slots=True)
-class SummarySource:
+class SummarizedText:
     """What a summary is of, and its label."""
 
     of: SummaryTarget
@@ -32,7 +32,7 @@ class SummariesPane(ReportsShown, QWidget):
     """Shows the summary of the chosen source.
 
     Signals:
-        source_chosen: The `SummarySource` to show. save_requested: A source and the user's text.
+        source_chosen: The `SummarizedText` to show. save_requested: A source and the user's text.
         restore_requested: A source and the `made_at` of a version. leave_requested: What to call
             once the edit is saved or discarded.
     """
@@ -44,7 +44,7 @@ class SummariesPane(ReportsShown, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._sources: tuple[SummarySource, ...] = ()
+        self._sources: tuple[SummarizedText, ...] = ()
         self._shown = 0
         self._newest = ""
         self._title = plain_label(self, "heading", selectable=False)
@@ -74,7 +74,7 @@ class SummariesPane(ReportsShown, QWidget):
         self.show_nothing("")
 
     @property
-    def source(self) -> SummarySource | None:
+    def source(self) -> SummarizedText | None:
         return self._sources[self._shown] if self._shown < len(self._sources) else None
 
     @property
@@ -87,7 +87,7 @@ class SummariesPane(ReportsShown, QWidget):
         if self.text.toPlainText() != self._newest:
             self.text.setPlainText(self._newest)
 
-    def show_sources(self, title: str, sources: Sequence[SummarySource]) -> None:
+    def show_sources(self, title: str, sources: Sequence[SummarizedText]) -> None:
         """Offer what of a conversation can have a summary; the choice stays where it can."""
         shown = self.source
         self._title.setText(title)
