@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from app.domain.conversations import (
     ANY_RECALL,
+    Block,
     Message,
     RawReply,
     RecallChoice,
@@ -157,6 +158,17 @@ class RecallCompleted:
     """
 
     notice: str = ""
+
+
+def add_piece(blocks: list[Block], piece: Block | TextWasThinking) -> None:
+    """Add what arrived of a reply to its blocks; text and thinking continue the last block of their kind."""
+    last = blocks[-1] if blocks else None
+    if isinstance(piece, Text | Thinking) and isinstance(last, type(piece)):
+        blocks[-1] = type(piece)(last.text + piece.text)
+    elif not isinstance(piece, TextWasThinking):
+        blocks.append(piece)
+    elif isinstance(last, Text):
+        blocks[-1] = Thinking(last.text.strip())
 
 
 ReplyEvent = StreamEvent | ToolResult | RecallCompleted

@@ -3,7 +3,14 @@
 import time
 from dataclasses import dataclass, field
 
-from app.domain.chat import Finished, FinishReason, StreamEvent, TextWasThinking, UsageReported
+from app.domain.chat import (
+    Finished,
+    FinishReason,
+    StreamEvent,
+    TextWasThinking,
+    UsageReported,
+    add_piece,
+)
 from app.domain.conversations import Block, Text, Thinking, ToolCall
 from app.domain.ids import MessageId
 
@@ -24,12 +31,10 @@ class PartialReply:
 
     def add(self, event: StreamEvent) -> None:
         match event:
-            case Text() | Thinking():
-                self._append(event)
-            case TextWasThinking():
-                self.blocks[-1] = Thinking(self.text.strip())  # all of the reply so far
-            case ToolCall():
-                self.blocks.append(event)
+            case Text() | Thinking() | TextWasThinking() | ToolCall():
+                if self.first_token_ms is None and not isinstance(event, ToolCall):
+                    self.first_token_ms = round((time.monotonic() - self.started) * 1000)
+                add_piece(self.blocks, event)
             case UsageReported():
                 self.tokens = event
             case Finished():
@@ -76,12 +81,3 @@ class PartialReply:
         """All that the model has written, to estimate its tokens."""
         calls = (f"{b.name} {b.arguments}" for b in self.blocks if isinstance(b, ToolCall))
         return " ".join((self.text, *calls))
-
-    def _append(self, piece: Text | Thinking) -> None:
-        if self.first_token_ms is None:
-            self.first_token_ms = round((time.monotonic() - self.started) * 1000)
-        last = self.blocks[-1] if self.blocks else None
-        if isinstance(last, type(piece)):
-            self.blocks[-1] = type(piece)(last.text + piece.text)
-        else:
-            self.blocks.append(piece)

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from pytestqt.qtbot import QtBot
 
-from app.domain.conversations import Block, ExchangeStatus, Message, Role, Text
+from app.domain.conversations import Block, ExchangeStatus, Message, Problem, Role, Text
 from app.domain.ids import ConversationId, MessageId
 from ui.theme import Theme
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.turn import TurnWidget
-from ui.widgets.transcript.values import TurnContent, TurnHeader
+from ui.widgets.transcript.values import Footer, TurnContent, TurnHeader
 from ui.widgets.transcript.view import TranscriptView
 
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -101,6 +101,19 @@ class Shown:
         self.view.add_turn(head(index, content), content)
         self.view.begin_reply()
         return index
+
+    def finish(
+        self,
+        status: ExchangeStatus = ExchangeStatus.COMPLETED,
+        footer: Footer = Footer(),  # noqa: B008 - a value that cannot change
+        problem: Problem | None = None,
+    ) -> None:
+        """End the reply to the last turn, as it is stored."""
+        index, live = len(self.view.heights) - 1, self.view._live
+        assert live is not None
+        asked = self.contents[index].messages
+        stored = [message(99, Role.ASSISTANT, *live.blocks)] if live.blocks else []
+        self.view.finish_reply(index, TurnContent((*asked, *stored), status, footer, problem))
 
     def stream(self, text: str, size: int = 40) -> None:
         """Append `text` to the reply in pieces, and wait until all of it is rendered."""

@@ -43,7 +43,7 @@ def test_messages_are_read_as_they_are_drawn(qtbot: QtBot, said: list[str]) -> N
     assert answered.accessibleDescription() == "It is $x^2$.\n- one"
     shown.add_reply()
     shown.stream("> **So** it is.")
-    shown.view.finish_reply()
+    shown.finish()
     assert said[-1] == "Reply: So it is."
 
 

@@ -77,7 +77,7 @@ def test_code_that_arrives_is_not_folded(qtbot: QtBot) -> None:
 
     shown.view.begin_reply()
     shown.view.append(Text(LONG))
-    shown.view.finish_reply()
+    shown.finish()
     shown.settle()
     assert "line_211()" in visible(shown.turn(0).texts()[-1])
 

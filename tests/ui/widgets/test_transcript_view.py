@@ -334,7 +334,7 @@ def test_what_is_opened_is_not_painted_before_it_is_drawn(
 def test_a_turn_is_shown_from_its_start_unless_the_user_has_scrolled(shown: Shown) -> None:
     index = shown.add_reply()
     shown.stream((WORDS + "\n\n") * 40)
-    shown.view.finish_reply()
+    shown.finish()
     shown.view.show_from_start(index)
     assert shown.settle().top_of(index) == 0
     shown.view.scroll_by(-300)
@@ -369,7 +369,7 @@ def test_a_reply_that_stalls_says_how_long(shown: Shown, monkeypatch: pytest.Mon
     assert any(each.endswith("61 s") for each in seen())
     shown.view.append(Text(" More."))
     assert seen() == []
-    shown.view.finish_reply()
+    shown.finish()
     assert not answer()._pulse.isActive()
 
 
@@ -388,15 +388,15 @@ def test_a_finished_reply_is_not_rendered_again_when_it_is_stored(shown: Shown) 
     shown.stream(answer)
     footer = Footer("openai:gpt-5", Usage(10, 20, cost_usd=0.01))
     assert footer_label(shown, index) == ""
-    shown.view.finish_reply(ExchangeStatus.COMPLETED, footer)
-    widget, before = shown.settle().turn(index), shown.turn(index).texts()
+    widget, before = shown.turn(index), shown.turn(index).texts()
+    stored = message(99, Role.ASSISTANT, Thinking("let me see"), call, result, Text(answer))
+    content = TurnContent((*shown.contents[index].messages, stored), footer=footer)
+    shown.view.finish_reply(index, content)
+    assert shown.settle().turn(index) is widget
     assert footer_label(shown, index).startswith("gpt-5")
     folds = [fold.title for fold in widget.findChildren(Fold)]
     assert folds[0] == "Thought process"
     assert "120 ms" in folds[1]
-    stored = message(99, Role.ASSISTANT, Thinking("let me see"), call, result, Text(answer))
-    content = TurnContent((*shown.contents[index].messages, stored), footer=footer)
-    shown.view.provide(index, content)
     assert widget.texts() == before
     assert not shown.view.is_streaming
 
@@ -407,7 +407,7 @@ def test_a_failed_reply_keeps_its_text_and_shows_why(qtbot: QtBot, shown: Shown,
     if text:
         shown.stream(text)
     problem = Problem("timeout", "Nothing came for 60 seconds", "Try again, or another model.")
-    shown.view.finish_reply(ExchangeStatus.FAILED, None, problem)
+    shown.finish(ExchangeStatus.FAILED, problem=problem)
     shown.settle()
     assert shown.texts(index)[1:] == [text] * bool(text)
     (retry,) = shown.turn(index).findChildren(QPushButton)
@@ -429,7 +429,7 @@ def test_no_text_is_lost_by_a_change_of_theme_or_while_away(qtbot: QtBot, shown:
     qtbot.waitUntil(lambda: shown.view.is_settled)
     shown.view.scroll_to_turn(index)
     shown.stream("And back again.")
-    shown.view.finish_reply()
+    shown.finish()
     assert shown.texts(index)[-1] == "Before. Dark. While away. And back again."
 
 

@@ -17,11 +17,10 @@ from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.turns import RECALL_MODEL
 from app.storage.tables.exchanges import Exchanges
-from ui.presenters.conversation.turns import RunningReplies
+from ui.presenters.conversation.turns import RunningReplies, content_of
 from ui.presenters.presenter import Presenter
 from ui.views.chat_pane import ChatPane
 from ui.widgets.composer.composer import Composer
-from ui.widgets.transcript.values import Footer
 from ui.widgets.transcript.view import TranscriptView
 
 if TYPE_CHECKING:
@@ -131,10 +130,8 @@ class GrowingReply(Presenter):
             conversation=replace(view.conversation, visible_leaf_id=leaf),
             path=(*view.path[:turn], exchange, *view.path[turn + 1 :]),
         )
-        footer = Footer(exchange.model, exchange.usage)
         self._conversation.show_state()
-        self._transcript.finish_reply(exchange.status, footer, exchange.problem)
-        self._conversation.provide_turn(turn, exchange, messages)
+        self._transcript.finish_reply(turn, content_of(exchange, messages, view.siblings[turn]))
         self.ended = exchange.id
         if exchange.model == RECALL_MODEL:  # the answer came at once: nobody has read it yet
             self._transcript.show_from_start(turn)

@@ -9,8 +9,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
-from app.domain.chat import RecallCompleted, Retrying, TextWasThinking
+from app.domain.chat import RecallCompleted, Retrying, TextWasThinking, add_piece
 from app.domain.conversations import (
+    Block,
     Exchange,
     ExchangeStatus,
     Message,
@@ -145,7 +146,7 @@ class RunningReplies(QObject):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._running: dict[ConversationId, Reply] = {}
-        self._parts: dict[ConversationId, list[Part]] = {}
+        self._parts: dict[ConversationId, list[Block]] = {}
         self._retries: dict[ConversationId, _AwaitedRetry] = {}
         self._drain = QTimer(self, interval=_REPAINT_MS)
         self._drain.timeout.connect(self._on_drain_timeout)
@@ -162,8 +163,8 @@ class RunningReplies(QObject):
         """Return the reply that is running in a conversation."""
         return self._running.get(conversation_id)
 
-    def so_far(self, reply: Reply) -> Iterable[Part]:
-        """Return the parts of a reply so far, in order."""
+    def so_far(self, reply: Reply) -> Iterable[Block]:
+        """Return the blocks of a reply so far, in order."""
         return tuple(self._parts.get(reply.plan.conversation.id, ()))
 
     def _on_drain_timeout(self) -> None:
@@ -173,7 +174,7 @@ class RunningReplies(QObject):
             is_over = reply.done.done()
             for part in self._new_parts(reply):
                 self._retries.pop(conversation_id, None)
-                self._parts[conversation_id].append(part)
+                add_piece(self._parts[conversation_id], part)
                 self.grew.emit(reply, part)
             self._count_down(reply)
             if is_over:

@@ -1,14 +1,13 @@
 """An answer: its frame, and the reply that grows in it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
 from PySide6.QtCore import QTimer
 
-from app.domain.chat import TextWasThinking
+from app.domain.chat import TextWasThinking, add_piece
 from app.domain.conversations import (
     FORGOTTEN,
     Attachment,
@@ -18,13 +17,11 @@ from app.domain.conversations import (
     Image,
     Message,
     Problem,
-    Role,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
 )
-from app.domain.ids import ConversationId, MessageId
 from app.domain.translation import format_duration, model_label, tr
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import Fold, text_fold, tool_fold, tool_title
@@ -40,7 +37,7 @@ from ui.widgets.transcript.panels import (
     WrittenRow,
     file_row,
 )
-from ui.widgets.transcript.values import Footer, Sources, TurnContent, WrittenLine
+from ui.widgets.transcript.values import Sources, WrittenLine
 
 _WAITING = tr("Waiting for the reply…")
 _WAITING_AFTER_TOOLS = tr("Reading the results of the tools…")
@@ -48,7 +45,6 @@ _THOUGHTS = tr("Thought process")
 _STALLED = tr("Waiting for more…")
 _LOOK_EVERY_MS = 1000
 _STALLED_AFTER_S = 3
-_UNSAVED = MessageId(0)
 
 
 class AnswerFrame(MessageFrame):
@@ -279,55 +275,24 @@ class _StreamingThinking:
         body.add(self._text)
 
 
+@dataclass(slots=True)
 class LiveReply:
-    """The reply to turn `index`, whose content before the reply is `content`.
+    """The reply to turn `index`: its blocks so far, and the frame in which they are drawn, if there is one.
 
     The frame may be deleted and created again, for example when the theme changes; nothing is lost.
     """
 
-    def __init__(self, index: int, content: TurnContent) -> None:
-        self.index = index
-        self._content = content
-        self._frame: AnswerFrame | None = None
-        self._blocks: list[Block] = []
+    index: int
+    frame: AnswerFrame | None = None
+    blocks: list[Block] = field(default_factory=list)
 
-    def attach(self, frame: AnswerFrame | None) -> None:
-        """Render into `frame` from now on, beginning with everything received before; None: nowhere."""
-        self._frame = frame
-        if frame is not None:
-            for block in self._blocks:
-                frame.append(block)
+    def attach(self, frame: AnswerFrame) -> None:
+        """Render into `frame` from now on, beginning with everything received before."""
+        self.frame = frame
+        for block in self.blocks:
+            frame.append(block)
 
     def append(self, block: Block | TextWasThinking) -> None:
-        """Add a piece of text or thinking, or a whole tool call or result.
-
-        `TextWasThinking` makes thinking of the text that came last.
-        """
-        last = self._blocks[-1] if self._blocks else None
-        if isinstance(block, Text) and isinstance(last, Text):
-            self._blocks[-1] = replace(last, text=last.text + block.text)
-        elif isinstance(block, Thinking) and isinstance(last, Thinking):
-            self._blocks[-1] = replace(block, text=last.text + block.text)
-        elif not isinstance(block, TextWasThinking):
-            self._blocks.append(block)
-        elif isinstance(last, Text):
-            self._blocks[-1] = Thinking(last.text.strip())
-        if self._frame is not None:
-            self._frame.append(block)
-
-    def finished(
-        self, status: ExchangeStatus, footer: Footer, problem: Problem | None
-    ) -> TurnContent:
-        """Return the turn's content with the reply, which has no message id yet."""
-        messages = self._content.messages
-        if self._blocks:
-            conversation = messages[0].conversation_id if messages else ConversationId(0)
-            parent = messages[-1].id if messages else None
-            blocks, now = tuple(self._blocks), datetime.now(UTC)
-            reply = Message(
-                _UNSAVED, "", conversation, parent, Role.ASSISTANT, blocks, now, footer.model
-            )
-            messages = (*messages, reply)
-        return replace(
-            self._content, messages=messages, status=status, footer=footer, problem=problem
-        )
+        add_piece(self.blocks, block)
+        if self.frame is not None:
+            self.frame.append(block)

@@ -1,6 +1,6 @@
 """Turn widget: question and answer of one turn, or a placeholder until its content is loaded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 from PySide6.QtCore import QEasingCurve, QRect, Qt, QVariantAnimation
@@ -52,6 +52,7 @@ class TurnWidget(Root):
         super().__init__()
         self.index = index
         self.content: TurnContent | None = None
+        self._drawn: list[tuple[bool, Block]] | None = None
         self.answer: AnswerFrame | None = None
         self._context = context
         self._estimated_height = estimated_height
@@ -104,9 +105,10 @@ class TurnWidget(Root):
 
     def show_content(self, content: TurnContent) -> None:
         """Show a turn's messages; an unchanged text is not rendered again."""
-        before, self.content = self.content, content
-        if before is None or _rendered(before) != _rendered(content):
+        self.content = content
+        if self._drawn != (drawn := _rendered(content)):
             self._rebuild(content)
+            self._drawn = drawn
         self._show_end(content)
         self._show_branches(content)
         if self._highlight_waits:
@@ -257,12 +259,11 @@ class TurnWidget(Root):
         answer.begin()
         return answer
 
-    def finish_reply(self, content: TurnContent) -> None:
-        """Show how the reply ended; its text is rendered already."""
-        self.content = content
+    def finish_reply(self, blocks: Sequence[Block]) -> None:
+        """End the reply, whose blocks are drawn by now."""
         if self.answer is not None:
             self.answer.finish()
-        self._show_end(content)
+        self._drawn = [*(self._drawn or ()), *((False, each) for each in blocks)]
 
     # Qt overrides
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.domain.chat import TextWasThinking
-from app.domain.conversations import Block, ExchangeStatus, Problem
+from app.domain.conversations import Block, ExchangeStatus
 from app.domain.ids import MessageId
 from app.domain.text import one_line
 from app.domain.translation import tr, translate_filled
@@ -35,7 +35,6 @@ from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.turn_data import TurnData
 from ui.widgets.transcript.values import (
     FindMark,
-    Footer,
     Sources,
     TurnContent,
     TurnHeader,
@@ -205,7 +204,7 @@ class TranscriptView(VirtualColumn):
     def _set_context(self, context: RenderContext) -> None:
         self._context = context
         if self._live is not None:
-            self._live.attach(None)
+            self._live.frame = None
         self.reset(self._estimates(self._headers), self.anchor)
 
     def turn_widget(self, index: int) -> TurnWidget | None:
@@ -276,10 +275,9 @@ class TranscriptView(VirtualColumn):
         """Start the reply to a turn (the last one), whose content must be known; nothing is scrolled."""
         index = len(self._headers) - 1 if turn_index is None else turn_index
         self._live = None
-        content = self._data.content.get(index)
-        if content is None:
+        if index not in self._data.content:
             raise ValueError(f"the content of turn {index} must be provided before its reply")
-        self._live = LiveReply(index, content)
+        self._live = LiveReply(index)
         if (widget := self.turn_widget(index)) is not None:
             self._live.attach(widget.begin_reply())
         self.update_layout()
@@ -290,24 +288,20 @@ class TranscriptView(VirtualColumn):
             self._live.append(block)
             self.schedule_layout()
 
-    def finish_reply(
-        self,
-        status: ExchangeStatus = ExchangeStatus.COMPLETED,
-        footer: Footer | None = None,
-        problem: Problem | None = None,
-    ) -> None:
-        """End the reply, keep what is rendered, and announce it to screen readers."""
-        if (live := self._live) is None:
+    def finish_reply(self, turn_index: int, content: TurnContent) -> None:
+        """End the reply: show its turn as it was stored, and announce that to screen readers."""
+        live, self._live = self._live, None
+        widget = self.turn_widget(turn_index)
+        if live is not None and widget is not None:
+            widget.finish_reply(live.blocks)
+        self.provide(turn_index, content)
+        if live is None:
             return
-        content = live.finished(status, footer or Footer(), problem)
-        self._data.content[live.index], self._live = content, None
         answer = answer_text(content.messages)
-        if (widget := self.turn_widget(live.index)) is not None:
-            widget.finish_reply(content)
+        if widget is not None:
             answer = widget.frames()[-1].plain_text()
-        self.schedule_layout()
-        outcome = translate_filled(problem.title) if problem else answer
-        name = _ANNOUNCED.get(status, tr("Reply"))
+        outcome = translate_filled(content.problem.title) if content.problem else answer
+        name = _ANNOUNCED.get(content.status, tr("Reply"))
         announce(self, f"{name}: {one_line(outcome, _ANNOUNCED_CHARS)}")
 
     # items

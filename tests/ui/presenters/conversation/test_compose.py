@@ -398,7 +398,7 @@ def test_a_reply_that_ended_is_shown_as_stored_and_can_be_continued(compose: Com
     reply = compose.commit()
     compose.transcript.calls.clear()
     end(compose, reply, exchange(3, 2, message_ids=(MessageId(30), MessageId(31))))
-    assert [each[0] for each in compose.transcript.calls] == ["finish_reply", "provide"]
+    assert [each[0] for each in compose.transcript.calls] == ["finish_reply"]
     own = ChangeSet(messages_in=frozenset({TALK}), exchanges=frozenset({ExchangeId(3)}))
     compose.bridge.changed.emit(own)  # the commit of what is shown already
     assert compose.library.calls == []
