@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 
 from app.domain.changes import SpendAdded
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
@@ -50,8 +51,8 @@ class Progress:
         self._clock = clock
         self._asked_at = float("-inf")
         self._took_s = 0.0
+        # When each save of the last minute ended and its items; the first is where the minute begins.
         self._saves: deque[tuple[float, int]] = deque()
-        self._running_since: float | None = None
         self.counts = Counts()
         self.tally = Tally(0, 0)
 
@@ -71,15 +72,14 @@ class Progress:
     @property
     def runs(self) -> bool:
         """Whether the worker is working: the rate covers this time only."""
-        return self._running_since is not None
+        return bool(self._saves)
 
     def begin(self) -> None:
         """Record the start of work."""
-        self._running_since = self._clock.monotonic()
-        self._saves.clear()
+        self._saves = deque([(self._clock.monotonic(), 0)])
 
     def end(self) -> None:
-        self._running_since = None
+        self._saves.clear()
 
     def saved(self, saved: Saved) -> None:
         """Record stored results."""
@@ -88,7 +88,8 @@ class Progress:
         counts.skipped += saved.skipped
         counts.session = plus(counts.session, saved.spent)
         counts.all_time = plus(counts.all_time, saved.spent)
-        self._saves.append((self._clock.monotonic(), saved.completed + saved.skipped))
+        if self.runs:
+            self._saves.append((self._clock.monotonic(), saved.completed + saved.skipped))
         done = min(self.tally.total, self.tally.done + saved.completed)
         self.tally = replace(self.tally, done=done)
         is_old = self._clock.monotonic() - self._asked_at > self._took_s * _QUERY_FACTOR
@@ -101,20 +102,30 @@ class Progress:
         self.ask()
 
     def rate_per_minute(self) -> float | None:
-        """Return items per minute over the last minute of work; None until that is meaningful."""
-        if self._running_since is None:
-            return None
-        present = self._clock.monotonic()
-        while self._saves and self._saves[0][0] < present - _WINDOW_S:
+        """Return items per minute over the last minute of work; None until that is meaningful.
+
+        From one save to another: a batch that began before the minute counts with all of its time, and
+        the one under way not yet.
+        """
+        while len(self._saves) > _MIN_SAVES + 1 and self._saves[1][0] < self._saved_at - _WINDOW_S:
             self._saves.popleft()
-        elapsed = present - max(self._running_since, present - _WINDOW_S)
-        if len(self._saves) < _MIN_SAVES or elapsed < _MIN_S:
+        elapsed = self._saved_at - self._saves[0][0] if self._saves else 0.0
+        if len(self._saves) <= _MIN_SAVES or elapsed < _MIN_S:
             return None
-        return sum(count for _, count in self._saves) / elapsed * 60
+        return sum(count for _, count in islice(self._saves, 1, None)) / elapsed * 60
+
+    @property
+    def _saved_at(self) -> float:
+        return self._saves[-1][0]
 
     def status(self, name: WorkerName, *, enabled: bool, state: WorkerState) -> WorkerStatus:
         rate, tally, counts = self.rate_per_minute(), self.tally, self.counts
         left = max(0, tally.total - tally.done - tally.abandoned)
+        remaining_s = None
+        if rate:  # less what the batch under way has taken of its time
+            batch_s = (self._saved_at - self._saves[0][0]) / (len(self._saves) - 1)
+            waited_s = min(self._clock.monotonic() - self._saved_at, batch_s)
+            remaining_s = max(left / rate * 60 - waited_s, 0.0)
         return WorkerStatus(
             name=name,
             enabled=enabled,
@@ -129,7 +140,7 @@ class Progress:
             session=counts.session,
             all_time=counts.all_time,
             rate_per_minute=rate,
-            remaining_s=left / rate * 60 if rate else None,
+            remaining_s=remaining_s,
             last_error=counts.last_error,
             blocked_by=counts.blocked_by,
             next_attempt_at=counts.next_look_at or tally.next_attempt_at,

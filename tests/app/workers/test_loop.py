@@ -24,9 +24,11 @@ from app.providers.http.error_classification import ErrorResponse, classify
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.spending import Spending
+from app.storage.work.queue import Tally
 from app.workers.background_model import UnusableAnswer
-from app.workers.job_interface import Blocked, IsCancelled, Pace, UiPriority
+from app.workers.job_interface import Blocked, IsCancelled, Pace, Saved, UiPriority
 from app.workers.loop import WorkerLoop
+from app.workers.progress import Progress
 from app.workers.retries import Backoff, blocked_wait_s
 from tests.fakes.jobs import JumpingClock, ListJob, blocks_until_cancelled, until
 
@@ -147,6 +149,24 @@ def test_rate_and_time_left_come_from_the_last_minute(store: Store, clock: Jumpi
     late = next(status for status in watched.published if 130 <= status.done < 200)
     assert late.rate_per_minute == pytest.approx(120, rel=0.05)
     assert late.remaining_s == pytest.approx((200 - late.done) / 2, rel=0.05)
+
+
+def test_the_forecast_of_slow_batches_is_right_at_any_time(clock: JumpingClock) -> None:
+    batch = 0
+    progress = Progress(lambda: Tally(total=400, done=10 * batch), clock)
+    progress.ask()
+    progress.begin()
+    for batch in range(1, 40):
+        clock.pass_s(15.0)
+        _check_forecast(progress, batch, 1000.0 - 25.0 * (batch - 1) - 15.0)
+        clock.pass_s(10.0)
+        progress.saved(Saved(10, 0, UsageTotals()))
+        _check_forecast(progress, batch + 1, 1000.0 - 25.0 * batch)
+
+
+def _check_forecast(progress: Progress, batch: int, remaining_s: float) -> None:
+    status = progress.status(ListJob.name, enabled=True, state=WorkerState.RUNNING)
+    assert status.remaining_s == (None if batch <= 2 else pytest.approx(remaining_s))
 
 
 # -- failures
