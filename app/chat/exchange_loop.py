@@ -183,15 +183,14 @@ class ExchangeLoop:
         """Stop every reply, wait until it is stored, cancel all other work, close connections."""
         self._is_closing = True
         for reply in tuple(self._running.values()):
-            reply.is_abandoned = True
-            reply.stop()
+            _abandon(reply)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_STOP_TIMEOUT_S - 1)
-        calls = asyncio.all_tasks() - self._tasks - {asyncio.current_task()}
-        for task in calls:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
             task.cancel()
-        if calls:
-            await asyncio.wait(calls, timeout=0.5)
+        if left:
+            await asyncio.wait(left, timeout=0.5)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._models.aclose(), 0.5)
 
@@ -218,6 +217,9 @@ class ExchangeLoop:
         """Plan and store an exchange, run it to its end, report both."""
         try:
             reply = await self._begin(make_plan)
+        except asyncio.CancelledError:
+            _failed(started)
+            raise
         except Exception as error:  # noqa: BLE001 - it belongs to the caller
             started.set_exception(error)
             return
@@ -255,7 +257,15 @@ class ExchangeLoop:
             if plan.choice != ANY_RECALL:
                 self._choices[plan.exchange.id] = plan.choice
             reply = self._running[plan.conversation.id] = Reply(plan)
+            if self._is_closing:  # it was asked for just before
+                _abandon(reply)
         return reply
+
+
+def _abandon(reply: Reply) -> None:
+    """Stop a reply because the program closes."""
+    reply.is_abandoned = True
+    reply.stop()
 
 
 def _failed(future: "Future[Any]") -> "Future[Any]":

@@ -68,7 +68,7 @@ class RoutineState:
         """A sentence on failures in a row, "" for fewer than three."""
         if self.failures < FAILURES_NOTICED:
             return ""
-        return tr("The routine '{name}' failed {count} times in a row; it stays on.").format(
+        return tr("The routine “{name}” failed {count} times in a row; it stays on.").format(
             name=self.routine.name, count=self.failures
         )
 

@@ -40,6 +40,7 @@ _WEEKDAYS = {
     "de": "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
 }
 _QUOTES = "'", "\N{LEFT DOUBLE QUOTATION MARK}"
+_QUOTED = re.compile(r"(?<!\w)'(.+?)'(?!\w)")
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+")
 _BROAD_CHARS = 14  # of a template that begins with a value
 _chosen = [ENGLISH]
@@ -105,14 +106,16 @@ def translate_filled(text: str) -> str:
 
     Its values are translated too if they are such texts, unless they are names in quotation marks or
     the translation wants one verbatim, as `{:verbatim}`. Sentences without a common template are
-    translated one by one; one without any stays as it is.
+    translated one by one; one without any stays as it is. English has typographic quotation marks,
+    except where other programs may read it.
     """
-    return _translated(text, is_value=False)
+    if language() != ENGLISH:
+        return _translated(text, is_value=False)
+    return text if _forced.get() else _QUOTED.sub("\u201c\\1\u201d", text)
 
 
 def _translated(text: str, *, is_value: bool) -> str:
-    if (current := language()) == ENGLISH:
-        return text
+    current = language()
     for table in (f"{current}-errors", current):
         if isinstance(found := _table(table).get(text), str):
             return found

@@ -148,10 +148,10 @@ def results(user: User) -> list[SearchResult]:
 
 STRANGE = {
     "k": "is too short", "?": "is too short", "x" * 501: "The query is 501 characters long.",
-    "x" * 1_000_000: "characters long.", "title: x": "'title:' has no value.",
+    "x" * 1_000_000: "characters long.", "title: x": "“title:” has no value.",
     "is:purple": "is:archived or is:pinned", "xyzzyplugh title:nowhere": "Nothing found.",
-    "deposit tag: ": "'tag:' has no value.",
-    "is:<b>purple</b>": "Search has no filter 'is:<b>purple</b>'.", "the of and": None,
+    "deposit tag: ": "“tag:” has no value.",
+    "is:<b>purple</b>": "Search has no filter “is:<b>purple</b>”.", "the of and": None,
     "\U0001f600\U0001f600\U0001f600": None, '"deposit': "Landlord keeps part of the deposit",
     "\u201cdeposit": "Landlord keeps part of the deposit", "de\x00posit \x01": None,
     "\ud800 deposit": "Landlord keeps part of the deposit", "--": None, "-deposit": None,

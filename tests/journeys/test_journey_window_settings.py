@@ -36,7 +36,9 @@ async def test_settings_take_effect_at_once_and_others_changes_are_shown(user: U
     dialog.show_page("Background work")
     limit = dialog.editors["spend_cap_daily_usd"]
     enter(user, limit, "much")
-    await user.sees("\u201cDaily spend limit\u201d cannot be 'much'", "from 0 to 1,000,000")
+    await user.sees(
+        "\u201cDaily spend limit\u201d cannot be \u201cmuch\u201d", "from 0 to 1,000,000"
+    )
     enter(user, limit, "5")
     await user.until_so(lambda services: services.settings.get("spend_cap_daily_usd") == 5)
 

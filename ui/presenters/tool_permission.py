@@ -59,7 +59,7 @@ class ToolPermissionPresenter(Presenter):
         tool = one_line(question.tool, 80)
         texts = Confirmation(
             tr("A tool is called"),
-            tr("Let the model call '{tool}' of '{server}'?").format(
+            tr("Let the model call “{tool}” of “{server}”?").format(
                 tool=tool, server=question.server
             ),
             tr("It passes this:\n{arguments}").format(arguments=arguments),

@@ -173,7 +173,7 @@ def _read_authority(text: str) -> _Authority | None:
             return None
         found.user = quote(user, safe="%!$&'()*+,;=:~-._")
         found.warnings.append(
-            tr("The part before '@' ('{unquote}') is a user name, not the site.").format(
+            tr("The part before “@” (“{unquote}”) is a user name, not the site.").format(
                 unquote=unquote(user)[:60]
             )
         )
@@ -202,7 +202,7 @@ def _with_host(found: _Authority, written: str) -> _Authority | None:
         ascii_host = bytes(QUrl.toAce(host).data()).decode("ascii")
         found.warnings.append(
             tr(
-                "The name '{host}' has letters outside a-z that can look like others; its canonical form is '{ascii_host}'."
+                "The name “{host}” has letters outside a-z that can look like others; its canonical form is “{ascii_host}”."
             ).format(host=host[:60], ascii_host=ascii_host[:80])
         )
         host = ascii_host
@@ -228,7 +228,7 @@ def _label_warnings(label: str, host: str) -> list[str]:
     if real == shown or real.endswith("." + shown):
         return []
     return [
-        tr("The label says '{shown}', but the link opens '{real}'.").format(
+        tr("The label says “{shown}”, but the link opens “{real}”.").format(
             shown=shown[:60], real=real[:80]
         )
     ]

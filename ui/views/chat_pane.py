@@ -33,7 +33,7 @@ _OTHER_BRANCH = tr(
     "this branch."
 )
 _PANEL_GAP_PX = 8
-_WIDE_PX = 640  # for a button that the menu has too
+_WIDE_PX = 480  # for buttons that the menu has too
 _EDGE_PX = 16
 _ALT_GR = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier  # on Windows
 _OUTDENT_PX = 7  # of the text of the title in its field

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
+from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QPaintEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSplitter, QWidget
 
@@ -344,6 +344,13 @@ class MainWindow(QMainWindow):
             self.actions_by_name[page].setChecked(is_open)
 
     # Qt overrides
+
+    def event(self, event: QEvent) -> bool:
+        """Focus the message if what had the focus has gone meanwhile, behind a dialog."""
+        focused = self.focusWidget()
+        if event.type() == QEvent.Type.WindowActivate and focused and focused.isHidden():
+            self.chat.composer.box.setFocus()
+        return super().event(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Request the shutdown, which closes the window in the end."""

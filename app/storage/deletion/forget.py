@@ -213,7 +213,7 @@ def remains_of_files(store: Store) -> tuple[str, ...]:
     if damaged.exists() and any(damaged.iterdir()):
         sentences.append(
             tr(
-                "The folder '{damaged}' contains damaged files, which may include the text; delete it when you are sure "
+                "The folder “{damaged}” contains damaged files, which may include the text; delete it when you are sure "
                 "that nothing is missing."
             ).format(damaged=damaged)
         )

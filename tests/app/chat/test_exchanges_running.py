@@ -6,6 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
+from app.chat import exchange_loop
 from app.chat.planner import ExchangePlan
 from app.domain import codec
 from app.domain.change_set import ChangeSet
@@ -408,6 +409,43 @@ def test_closing_keeps_what_arrived_and_refuses_more(chat_with: MakeChat) -> Non
     assert call.cancelled()
     for refused in (chat.loop.call(endless), chat.loop.send(None, (Text("Hello"),))):
         assert isinstance(refused.exception(10), StorageError)
+
+
+def test_a_message_that_is_planned_while_the_program_closes_is_stored_and_not_answered(
+    chat_with: MakeChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = chat_with([TextDelta("Never read"), asyncio.Event()])
+    planned, go_on, plan = threading.Event(), threading.Event(), chat.loop._planner.send
+
+    def slowly(*given: object) -> ExchangePlan:
+        planned.set()
+        assert go_on.wait(10)
+        return plan(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(chat.loop._planner, "send", slowly)
+    started = chat.loop.send(None, (Text("Just before the end"),))
+    assert planned.wait(10)
+    closing = threading.Thread(target=chat.loop.close)
+    closing.start()
+    while not chat.loop._is_closing:
+        closing.join(0.01)
+    go_on.set()
+    reply = started.result(10)
+    assert reply.done.result(10).status is INTERRUPTED
+    closing.join()
+    assert chat.texts(reply.plan.conversation.id)[0] == "Just before the end"
+
+
+def test_closing_gives_up_a_message_whose_planning_takes_too_long(
+    chat_with: MakeChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat, go_on = chat_with(), threading.Event()
+    monkeypatch.setattr(chat.loop._planner, "send", lambda *_: go_on.wait(20))
+    monkeypatch.setattr(exchange_loop, "_STOP_TIMEOUT_S", 1.1)
+    started = chat.loop.send(None, (Text("Too late"),))
+    chat.loop.close()
+    go_on.set()
+    assert isinstance(started.exception(10), StorageError)
 
 
 def test_the_cost_of_a_stopped_reply_is_estimated(chat_with: MakeChat) -> None:

@@ -419,7 +419,7 @@ def test_help_and_readme_list_every_command(desk: Desk) -> None:
 def test_unknown_commands_and_forms_are_refused_with_those_that_exist(desk: Desk) -> None:
     with pytest.raises(NotFound) as unknown:
         desk.run("/embedings on")
-    assert unknown.value.title == "There is no command '/embedings'"
+    assert unknown.value.title == "There is no command “/embedings”"
     assert unknown.value.hint.startswith("Did you mean /embeddings?")
     with pytest.raises(NotFound, match="type a space before it"):
         desk.run("/usr/bin/env")

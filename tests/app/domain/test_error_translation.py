@@ -122,6 +122,17 @@ def test_every_filled_text_finds_its_own_translation(language: str) -> None:
         assert translate_filled(text.format(*values)) == wanted, text
 
 
+def test_english_errors_quote_as_the_window_does_except_to_other_programs() -> None:
+    error = NotFound(
+        "There is no project 'Don't wait'", "Did you mean 'a' or 'b'? It isn't listed."
+    )
+    assert error.display_text == (
+        "There is no project \u201cDon't wait\u201d. Did you mean \u201ca\u201d or \u201cb\u201d? It isn't listed."
+    )
+    with in_english():
+        assert error.title == "There is no project 'Don't wait'"
+
+
 @pytest.mark.usefixtures("language")
 def test_an_error_is_shown_in_the_language_and_logged_as_it_was_raised() -> None:
     error = NotFound("There is no conversation 12", "The list shows the existing ones.")

@@ -80,7 +80,7 @@ def test_words_and_phrases_are_as_typed(text: str, words: str, phrases: tuple[st
 def test_invalid_queries_are_quoted_with_a_hint(text: str, quoted: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         parse_query(text)
-    assert quoted in refusal.value.title
+    assert quoted in str(refusal.value)
     assert refusal.value.hint
 
 

@@ -269,7 +269,7 @@ def test_invalid_vectors_are_rejected(server: Loopback, build: Build) -> None:
         server.always(step)
         with pytest.raises(errors.EmbedderUnavailable, match=words) as refusal:
             build().embed(["a", "b"])
-        assert "'nomic-embed-text' at testing" in refusal.value.title
+        assert "“nomic-embed-text” at testing" in refusal.value.title
         assert refusal.value.hint
 
 

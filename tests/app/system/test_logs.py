@@ -60,4 +60,4 @@ def test_a_formatted_error_contains_its_log_text(log: Path) -> None:
     written = log.read_text()
     assert "here redirects" in written
     assert "diary" not in written
-    assert "The server says: cannot parse 'my diary'" in refused().display_text
+    assert "The server says: cannot parse “my diary”" in refused().display_text

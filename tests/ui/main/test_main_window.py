@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QEvent, QPoint, Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -113,7 +113,6 @@ def test_a_notice_is_in_the_column_of_the_text(window: MainWindow) -> None:
 
 
 def test_an_opening_that_takes_long_is_said_unless_something_else_is(window: MainWindow) -> None:
-    assert window._opening.isActive()
     window._opening.timeout.emit()
     assert [label for label in window.findChildren(QLabel) if "Opening" in label.text()]
     window.chat.show_notice("It cannot be opened")
@@ -121,6 +120,19 @@ def test_an_opening_that_takes_long_is_said_unless_something_else_is(window: Mai
     assert not [label for label in window.findChildren(QLabel) if "Opening" in label.text()]
     window.set_usable(True)
     assert not window._opening.isActive()
+
+
+def test_the_message_gets_the_focus_when_what_had_it_is_gone(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.set_usable(True)
+    window.sidebar.box.setFocus()
+    hidden = QPushButton(window.chat)
+    hidden.hide()
+    for gone, has_moved in ((window.sidebar.box, False), (hidden, True)):
+        monkeypatch.setattr(window, "focusWidget", lambda gone=gone: gone)
+        QApplication.sendEvent(window, QEvent(QEvent.Type.WindowActivate))
+        assert window.chat.composer.box.hasFocus() is has_moved
 
 
 def test_tips_name_the_keys_that_the_user_chose(window: MainWindow) -> None:

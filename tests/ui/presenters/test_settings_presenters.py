@@ -344,10 +344,10 @@ def test_a_variable_does_not_follow_to_another_address(providers: Any) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "shown"),
-    [(ProviderFields("x", base_url="nonsense"), "'nonsense'"),
-     (ProviderFields("openai", base_url="http://localhost:1/v1"), "'openai' already"),
+    [(ProviderFields("x", base_url="nonsense"), "“nonsense”"),
+     (ProviderFields("openai", base_url="http://localhost:1/v1"), "“openai” already"),
      (ProviderFields(base_url="http://[::1]:1/v1"), "name"),
-     (ProviderFields("x", base_url="http://localhost:1/v1", timeout="soon"), "'soon'"),
+     (ProviderFields("x", base_url="http://localhost:1/v1", timeout="soon"), "“soon”"),
      (ProviderFields("x", base_url="http://far.example/v1"), "unencrypted")],
 )  # fmt: skip
 def test_invalid_fields_are_refused(providers: Any, fields: ProviderFields, shown: str) -> None:
@@ -507,7 +507,7 @@ def background(desk: Desk) -> Any:
     ("fields", "saved", "error"),
     [(("1", "2", ""), OwnPrice(1, 2, None), ""), (("1", "2", "0.5"), OwnPrice(1, 2, 0.5), ""),
      (("1", "", "0.5"), None, "missing"), (("", "2", ""), None, "missing"),
-     (("1", "cheap", ""), None, "'cheap'")],
+     (("1", "cheap", ""), None, "“cheap”")],
 )  # fmt: skip
 def test_own_prices_are_saved_or_refused_on_the_page(
     background: Any, fields: tuple[str, str, str], saved: OwnPrice | None, error: str

@@ -88,11 +88,11 @@ def test_calls_are_asked_for_one_by_one_and_withdrawn(parts: Parts, withdrawn: b
     parts.qtbot.waitUntil(lambda: len(boxes()) == 1)
     if withdrawn:
         questions[0].decide(allowed=False)
-        parts.qtbot.waitUntil(lambda: "'b'" in text())
+        parts.qtbot.waitUntil(lambda: "“b”" in text())
     else:
         press("Allow once")
         assert questions[0].answer is True
-        parts.qtbot.waitUntil(lambda: "'b'" in text())
+        parts.qtbot.waitUntil(lambda: "“b”" in text())
     press("Always allow")
     assert questions[1].answer is True
     parts.qtbot.waitUntil(lambda: ("permit", "files", "b", Permission.ALWAYS) in service.calls)

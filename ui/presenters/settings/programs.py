@@ -188,7 +188,7 @@ class ToolsPresenter(Presenter):
         confirm_removal(
             self._page.window(),
             tr("Remove"),
-            tr("Remove '{name}'?").format(name=name),
+            tr("Remove “{name}”?").format(name=name),
             tr("Its tools are not offered any more, and its key is deleted."),
             lambda: self._bridge.save(lambda: self._servers.remove(name), on_error=self._on_error),
         )

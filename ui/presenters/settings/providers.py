@@ -226,7 +226,7 @@ class ProvidersPresenter(Presenter):
             part.note.show_text(
                 tr("Choose the model that answers: select it and press Enter."), "muted"
             )
-            part.list.search.setFocus()
+        part.list.search.setFocus()  # what is typed now must not be taken for a key
 
     def _config(self, fields: ProviderFields) -> ProviderConfig:
         """Return the configuration that was entered; raise InvalidInput for an invalid part.

@@ -138,7 +138,7 @@ def test_an_onnx_folder_is_an_embedder(desk: Desk, tmp_path: Path) -> None:
     [("onnx:/no/such/folder", "no usable embedding model"),
      ("onnx:models/mine", "does not have the full path"),
      ("onnx:~nobody-of-that-name/models", "full path"),
-     ("nowhere:model", "There is no provider 'nowhere'"),
+     ("nowhere:model", "There is no provider “nowhere”"),
      ("anthropic:model", "anthropic has no embedding models"), ("plain:model", "unencrypted")],
 )  # fmt: skip
 def test_an_unusable_choice_is_named_with_the_reason(desk: Desk, value: str, words: str) -> None:
