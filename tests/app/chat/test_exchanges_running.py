@@ -414,7 +414,7 @@ def test_closing_keeps_what_arrived_and_refuses_more(chat_with: MakeChat) -> Non
 def test_a_message_that_is_planned_while_the_program_closes_is_stored_and_not_answered(
     chat_with: MakeChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chat = chat_with([TextDelta("Never read"), asyncio.Event()])
+    chat = chat_with([asyncio.Event()])
     planned, go_on, plan = threading.Event(), threading.Event(), chat.loop._planner.send
 
     def slowly(*given: object) -> ExchangePlan:
