@@ -39,7 +39,7 @@ FILES: dict[str, ExportFile] = {
     "codex_packed": ExportFile(f"{_ROLLOUT}.zst", "codex", _LOG_TRAITS),
     "codex_app": ExportFile("thread_history_1.sqlite", "codex", "dated report thought call"),
     "gemini_cli": ExportFile("session-1.jsonl", "gemini_cli", "title dated report project call"),
-    "gemini_cli_old": ExportFile("session-1.json", "gemini_cli", "dated"),
+    "gemini_cli_old": ExportFile("session-1.json", "gemini_cli", "dated report"),
     "open_webui": ExportFile(
         "chat-export.json", "open_webui", "title dated report branch thought pinned"
     ),
@@ -56,7 +56,7 @@ FILES: dict[str, ExportFile] = {
         "chatbox-exported-data-2026-3-4.json", "chatbox", "title dated report branch pinned"
     ),
     "deepseek": ExportFile("conversations.json", "deepseek", "title dated report thought"),
-    "grok": ExportFile("prod-grok-backend.json", "grok", "title dated pinned"),
+    "grok": ExportFile("prod-grok-backend.json", "grok", "title dated pinned report"),
     "jan": ExportFile("threads/c1/messages.jsonl", "jan", "title dated report call"),
     "cherry_studio": ExportFile(
         "data.json", "cherry_studio", "title dated report branch thought pinned call"
@@ -71,7 +71,7 @@ FILES: dict[str, ExportFile] = {
     "llm_new": ExportFile("logs.db", "llm", "title dated report thought call"),
     "gemini_takeout": ExportFile("MyActivity.json", "gemini", "dated report"),
     "gemini_workspace": ExportFile("conversation_1.txt", "gemini", "title dated thought"),
-    "gemini_studio": ExportFile("About ohms", "gemini", "title thought call"),
+    "gemini_studio": ExportFile("About ohms", "gemini", "title thought call report"),
     "goose": ExportFile("sessions.db", "goose", "title dated report thought project call"),
     "opencode": ExportFile("opencode.db", "opencode", "title dated report thought project call"),
     "cursor": ExportFile("state.vscdb", "cursor", "title dated report thought project call"),

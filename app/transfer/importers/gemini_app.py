@@ -22,6 +22,7 @@ from app.transfer.importers.parsing.blocks import (
 from app.transfer.importers.parsing.building import Imported
 from app.transfer.importers.parsing.formats import (
     Format,
+    NotKept,
     Part,
     Thread,
     documents,
@@ -35,6 +36,7 @@ from app.transfer.importers.parsing.values import (
     objects,
     strings,
     text_of,
+    title,
 )
 
 SOURCE = "gemini"
@@ -42,7 +44,7 @@ SILENCE = timedelta(minutes=30)
 """Takeout has no conversations: after so long a pause a new one begins."""
 
 _PROMPT = re.compile(
-    r"\A(?:Prompted with:|Asked Gemini:|Asked Bard:|Prompted|Asked|Said|Branched|Answered)\s+(?P<text>.+)\Z",
+    r"\A(?:Prompted with:|Asked Gemini:|Asked Bard:|Prompted|Asked|Said|Branched|Answered)(?:\s+(?P<text>.*))?\Z",
     re.DOTALL,
 )
 _PRODUCT = re.compile("Gemini|Bard")
@@ -61,28 +63,34 @@ _MARKDOWN = {
 def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     """Yield the conversations of `MyActivity.json`, which lists single prompts, newest first."""
     ours = [each for each in objects(value) if _PRODUCT.search(text_of(each.get("header")))]
-    entries = [each for each in ours if _prompt(each)]
+    entries = [each for each in ours if _prompt(each) is not None]
     dated = [(at, each) for each in entries if (at := moment(each.get("time"))) is not None]
     dated.sort(key=lambda pair: pair[0])
     thread, began, before = Thread(SOURCE, where), None, None
+    noted: set[str] = set()  # most entries have the same
     skipped = len(ours) - len(dated)
     for at, entry in dated:
         if before is not None and at - before > SILENCE:
             yield thread.finished(_group_id(thread), "", began, before)
             thread, began = Thread(SOURCE, where), None
         began, before = began or at, at
-        prompt = _prompt(entry)
+        prompt = _prompt(entry) or ""  # of pictures alone
         name = text_name(f"{at.isoformat()}\0{prompt}")
         if name in thread.nodes:
             continue
         blocks = text_block(prompt)
-        if isinstance(entry.get("imageFile"), str):
-            blocks.append(file_part(entry["imageFile"], "image", ""))
+        pictures = entry.get("imageFile")
+        pictures = pictures if isinstance(pictures, list) else [pictures]
+        blocks += [file_part(each, "image", "") for each in strings(pictures)]
         blocks += [file_part(each, "", "") for each in strings(entry.get("attachedFiles"))]
         thread.append(name, Role.USER, blocks, at)
         answer = "\n\n".join(_text(each.get("html")) for each in objects(entry.get("safeHtmlItem")))
-        cited = ((e.get("name"), e.get("url")) for e in objects(entry.get("subtitles")))
+        details = objects(entry.get("details"))
+        cited = ((e.get("name"), e.get("url")) for e in objects(entry.get("subtitles")) + details)
         said = [*text_block(answer), *text_block(link_list(cited))]
+        notes = {title(each.get("name")) for each in details if not each.get("url")} - noted
+        noted |= notes
+        said += [NotKept(f"it has a note of the program: {each}") for each in sorted(notes)]
         thread.append(f"{name}/answer", Role.ASSISTANT, said, at)
     if thread.nodes:
         yield thread.finished(_group_id(thread), "", began, before)
@@ -90,12 +98,13 @@ def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped
         yield Skipped(where, f"{skipped:,} entries are no prompts (settings, feedback, deletions)")
 
 
-def _prompt(entry: dict[str, Any]) -> str:
+def _prompt(entry: dict[str, Any]) -> str | None:
+    """Return what was asked, "" with pictures alone; None if nothing was."""
     shown = text_of(entry.get("title"))
     found = _PROMPT.match(shown)
     if found is None:  # a verb in another language, kept when there is an answer
-        return _FILES.sub("", shown) if entry.get("safeHtmlItem") else ""
-    return _FILES.sub("", found["text"]).strip()
+        return (_FILES.sub("", shown) or None) if entry.get("safeHtmlItem") else None
+    return _FILES.sub("", found["text"] or "").strip()
 
 
 def _group_id(thread: Thread) -> str:

@@ -4,7 +4,7 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from app.domain.errors import ImportRefused, KnownError
@@ -42,6 +42,7 @@ from app.transfer.importers.parsing.formats import (
 )
 from app.transfer.importers.parsing.json_events import ConversationStart, iter_events
 from app.transfer.importers.parsing.scanner import Readable
+from app.transfer.importers.parsing.values import take_damage
 from app.transfer.zip_reader import DamagedArchive
 
 FORMATS: tuple[Format, ...] = (
@@ -148,7 +149,7 @@ def read_export(
                 report.add_unread(found.name, detected)
             else:
                 report.has_export = True
-                yield from detected.read(found)
+                yield from _with_damage(detected.read(found), found.name)
         except DamagedArchive as error:
             report.add(Skipped(found.name, f"{error.title}; only what precedes it was imported"))
         except OSError as error:
@@ -156,6 +157,17 @@ def read_export(
     if not report.has_export:
         raise report.refusal(path)
     yield from report.skipped(path)
+
+
+def _with_damage(made: Imported, where: str) -> Imported:
+    """Yield what a reader makes, and after it whether values in it were left out."""
+    take_damage()  # of a reader that was not asked for all
+    for each in chain(made, (None,)):
+        if take_damage():
+            title = each.title if isinstance(each, ImportedConversation) else ""
+            yield Skipped(f"'{title}'" if title else where, "values in its lists are damaged")
+        if each is not None:
+            yield each
 
 
 def is_export(path: Path) -> bool:

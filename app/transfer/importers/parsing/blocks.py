@@ -98,9 +98,10 @@ def result_parts(
 ) -> list[Part]:
     """Return a tool result, and the pictures in it as files."""
     listed = result.get("content") if isinstance(result, dict) else result
-    pictures = [each for each in objects(listed) if each.get("type") in _PICTURES]
-    if isinstance(listed, list) and pictures:
-        result = [each for each in listed if each not in pictures]
+    entries = listed if isinstance(listed, list) else []  # texts stand for themselves
+    pictures = [each for each in entries if an_object(each).get("type") in _PICTURES]
+    if pictures:
+        result = [each for each in entries if each not in pictures]
     return [result_block(call_id, name, result, is_error=is_error), *map(_file, pictures)]
 
 

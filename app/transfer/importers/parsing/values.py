@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -91,9 +92,29 @@ def an_object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+class _Damage(threading.local):
+    """Whether `objects` left something out on this thread."""
+
+    is_found = False
+
+
+_damage = _Damage()
+
+
 def objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects in an array; other values are ignored."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    """Return the objects in an array; other values but null are left out, which `take_damage` tells."""
+    if not isinstance(value, list):
+        return []
+    found = [each for each in value if isinstance(each, dict)]
+    if len(found) < len(value):
+        _damage.is_found |= len(found) + value.count(None) < len(value)
+    return found
+
+
+def take_damage() -> bool:
+    """Return whether `objects` left something out on this thread since this was asked last."""
+    is_found, _damage.is_found = _damage.is_found, False
+    return is_found
 
 
 def text_of(value: object) -> str:

@@ -73,6 +73,11 @@ def _studio(chunk: dict[str, Any]) -> dict[str, Any]:
     return {"runSettings": {}, "chunkedPrompt": {"chunks": [asked, {"role": "model", **chunk}]}}
 
 
+def _takeout(asked: str, **more: Any) -> list[object]:
+    said = {"safeHtmlItem": [{"html": "A unit."}], "products": [], "time": "2026-03-04T10:00:00Z"}
+    return [{"header": "Gemini Apps", "title": asked, **said, **more}]
+
+
 def _workspace(**answer: Any) -> dict[str, Any]:
     return {"conversation_turns": [{"user_turn": {"prompt": "Ohm?"}}, {"system_turn": answer}]}
 
@@ -143,18 +148,11 @@ _KEPT: dict[str, tuple[object, Block]] = {
     ),
     "workspace_image": (_workspace(images=["images_0"]), Image("images_0", "image/*")),
     "takeout_source": (
-        [
-            {
-                "header": "Gemini Apps",
-                "title": "Prompted What is it?",
-                "time": "2026-03-04T10:00:00Z",
-                "products": [],
-                "safeHtmlItem": [{"html": "A unit."}],
-                "subtitles": [{"name": "SI", "url": _LINK["url"]}, {"name": "a.png"}],
-            }
-        ],
+        _takeout("Prompted What is it?", subtitles=[{**_LINK, "name": "SI"}, {"name": "a.png"}]),
         _LINKED,
     ),
+    "takeout_detail": (_takeout("Asked Ohm?", details=[{**_LINK, "name": "SI"}]), _LINKED),
+    "takeout_picture": (_takeout("Prompted ", imageFile=["a.png"]), Image("a.png", "image/png")),
     "opencode_task": (_opencode({"type": "subtask", "prompt": "Ohm?"}, role="user"), Text("Ohm?")),
 }
 
@@ -242,6 +240,10 @@ _NAMED: dict[str, tuple[object, str]] = {
         "Overloaded",
     ),
     "open_webui": (_open_webui({**_REPLY, "error": {"content": "Overloaded"}}), "Overloaded"),
+    "takeout_detail": (_takeout("Asked Ohm?", details=[{"name": "From the app"}]), "From the app"),
+    "damaged_part": (_open_webui({**_ASKED, "files": [None, 1]}), "damaged"),
+    "damaged_message": (_chatbox(_ASKED, threads=["Ohm?"]), "damaged"),
+    "damaged_conversation": ([_librechat(_ASKED_LIBRECHAT), "Ohm?"], "damaged"),
 }
 
 
