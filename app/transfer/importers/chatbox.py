@@ -145,7 +145,8 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
             call, tool = part.get("toolCallId"), part.get("toolName")
             found.append(call_block(call, tool, part.get("args", "")))
             if part.get("result") is not None:
-                found.append(result_block(call, tool, part["result"]))
+                failed = part.get("state") == "error"
+                found.append(result_block(call, tool, part["result"], is_error=failed))
         elif kind == "info":
             said = one_line(text_of(part.get("text")), 200)
             found.append(NotKept(f"it has a note of the program: {said}"))

@@ -12,9 +12,17 @@ from app.transfer.importers.parsing.blocks import (
     file_part,
     result_block,
     text_block,
+    unknown_part,
 )
 from app.transfer.importers.parsing.formats import Format, Part, Thread, documents, extended_json
-from app.transfer.importers.parsing.values import an_object, identity, moment, objects, text_of
+from app.transfer.importers.parsing.values import (
+    an_object,
+    identity,
+    link_list,
+    moment,
+    objects,
+    text_of,
+)
 
 SOURCE = "librechat"
 _ROOT = "00000000-0000-0000-0000-000000000000"
@@ -99,11 +107,16 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
         elif kind != "agent_update":
             text = value.get("value") if isinstance(value, dict) else value
             found += blocks_of([part | {"type": _KINDS.get(kind, kind), "text": text}])
-    files = (
-        file_part(each.get("filename"), each.get("type"), "", text_of(each.get("text")))
-        for each in objects(message.get("files")) + objects(message.get("attachments"))
-    )
-    return [*(found or text_block(message.get("text"))), *files]
+    found = found or text_block(message.get("text"))
+    for each in objects(message.get("files")) + objects(message.get("attachments")):
+        kind = text_of(each.get("type"))
+        if each.get("filename") or kind not in each:
+            found.append(file_part(each.get("filename"), kind, "", text_of(each.get("text"))))
+            continue
+        pages = (page for few in an_object(each[kind]).values() for page in objects(few))
+        links = text_block(link_list((page.get("title"), page.get("link")) for page in pages))
+        found += links or [unknown_part(kind)]
+    return found
 
 
 _KINDS = {"think": "reasoning"}

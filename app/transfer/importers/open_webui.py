@@ -137,6 +137,11 @@ def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Part]:
         blocks += _parts(content) if role is Role.ASSISTANT else text_block(content)
     else:
         blocks += blocks_of(content)
+    for run in objects(json_of(message.get("code_executions"))):
+        blocks.append(call_block(run.get("id"), "code_interpreter", run.get("code")))
+        if run.get("result"):
+            blocks.append(result_block(run.get("id"), "code_interpreter", run["result"]))
+    blocks += text_block(an_object(json_of(message.get("merged"))).get("content"))  # of replies
     blocks += map(_file, objects(json_of(message.get("files"))))
     links = link_list(_cited(objects(json_of(message.get("sources")))))
     return [*blocks, *text_block(links)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.conversations import Attachment, Block, Image, Role, Text, Thinking
+from app.domain.conversations import Attachment, Block, Image, Role, Text, Thinking, ToolResult
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers import read_export
 from tests.fakes.export_files import write
@@ -151,6 +151,29 @@ _KEPT: dict[str, tuple[object, Block]] = {
         _takeout("Prompted What is it?", subtitles=[{**_LINK, "name": "SI"}, {"name": "a.png"}]),
         _LINKED,
     ),
+    "librechat_source": (
+        _librechat(
+            {
+                "attachments": [
+                    {
+                        "type": "web_search",
+                        "web_search": {"organic": [{**_LINK, "link": _LINK["url"]}]},
+                    }
+                ]
+            }
+        ),
+        _LINKED,
+    ),
+    "open_webui_code": (
+        _open_webui(
+            {**_ASKED, "code_executions": [{"id": "e", "code": "1", "result": {"output": "1"}}]}
+        ),
+        ToolResult("e", "code_interpreter", "1"),
+    ),
+    "open_webui_merged": (
+        _open_webui({"role": "assistant", "merged": {"content": "Both."}}),
+        Text("Both."),
+    ),
     "takeout_detail": (_takeout("Asked Ohm?", details=[{**_LINK, "name": "SI"}]), _LINKED),
     "takeout_picture": (_takeout("Prompted ", imageFile=["a.png"]), Image("a.png", "image/png")),
     "opencode_task": (_opencode({"type": "subtask", "prompt": "Ohm?"}, role="user"), Text("Ohm?")),
@@ -241,6 +264,10 @@ _NAMED: dict[str, tuple[object, str]] = {
     ),
     "open_webui": (_open_webui({**_REPLY, "error": {"content": "Overloaded"}}), "Overloaded"),
     "takeout_detail": (_takeout("Asked Ohm?", details=[{"name": "From the app"}]), "From the app"),
+    "librechat_attachment": (
+        _librechat({"text": "A.", "attachments": [{"type": "hologram", "hologram": {}}]}),
+        "'hologram'",
+    ),
     "damaged_part": (_open_webui({**_ASKED, "files": [None, 1]}), "damaged"),
     "damaged_message": (_chatbox(_ASKED, threads=["Ohm?"]), "damaged"),
     "damaged_conversation": ([_librechat(_ASKED_LIBRECHAT), "Ohm?"], "damaged"),
