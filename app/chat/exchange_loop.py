@@ -79,21 +79,15 @@ class ExchangeLoop:
         self,
         conversation_id: ConversationId | None,
         blocks: tuple[Block, ...],
-        *,
-        model: str | None = None,
-        private: bool = False,
-        recalls: bool = True,
-        preset: str | None = None,
-        project: str | None = None,
+        new: NewConversation = NewConversation(),  # noqa: B008 - a value that cannot change
         choice: RecallChoice = ANY_RECALL,
     ) -> "Future[Reply]":
-        """Send a message in a conversation, or (None) in a new one with these properties.
+        """Send a message in a conversation, or (None) in a `new` one.
 
-        `model` (PROVIDER:MODEL) and `preset` (a uid) become the conversation's; `choice` is what
-        memory may bring to the message. Fails with InvalidInput when the message is empty or a
+        Its model and preset become those of a stored one too; `choice` is what memory may bring to the
+        message. Fails with InvalidInput when the message is empty or a
         reply is running there, NotFound, StorageError.
         """
-        new = NewConversation(model, private, recalls, preset, project)
         return self._start(
             lambda: replace(self._planner.send(conversation_id, blocks, new), choice=choice)
         )

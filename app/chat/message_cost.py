@@ -65,16 +65,13 @@ class MessageCosts:
         self,
         blocks: tuple[Block, ...],
         conversation_id: ConversationId | None,
-        model: str | None = None,
-        preset: str | None = None,
-        project: str | None = None,
+        new: NewConversation = NewConversation(),  # noqa: B008 - a value that cannot change
     ) -> float | None:
         """Return the cost of sending `blocks` in a conversation, or (None) in a new one.
 
-        `model`, `preset` and `project` are those of a new conversation, None for the defaults.
         Returns None when the price is unknown or nothing. Raises NotFound, StorageError.
         """
-        leaf = None
+        leaf, model, preset, project = None, new.model, new.preset, new.project
         if conversation_id is not None:
             conversation = self._conversations.get(conversation_id)
             leaf, model = conversation.visible_leaf_id, conversation.model

@@ -148,7 +148,7 @@ class RecallPreviews:
         settings = OverriddenSettings(self._settings, tried or {})
         blocks = (Text(text),)
         plan = self._planner.send(conversation_id, blocks, NewConversation(project=project))
-        draft = self._builder.draft(plan).with_settings(settings)
+        draft = replace(self._builder.draft(plan), settings=settings)
 
         def widest_query(_: FetchedContext) -> RecallQuery | None:
             if not is_recall_on(plan.conversation):
@@ -174,7 +174,7 @@ class RecallPreviews:
     ) -> Preview:
         """Return what would be sent with the settings `tried`, compared with `before`."""
         settings = OverriddenSettings(self._settings, tried or {})
-        draft, fetched = candidates.draft.with_settings(settings), candidates.fetched
+        draft, fetched = replace(candidates.draft, settings=settings), candidates.fetched
         alone = replace(fetched, found=RetrievalResult())
         query = draft.query(alone)
         found = alone.found
@@ -189,7 +189,7 @@ class RecallPreviews:
             tuple(_budget_use(context.parts, settings)),
             len(draft.history.messages),
             context.tokens,
-            draft.ceiling_tokens,
+            draft.ceiling.tokens,
             fetched.found.took_ms,
             _notice(candidates, has_query=query is not None),
             _changed(places, before),

@@ -187,19 +187,21 @@ class RequestBuilder:
             () if is_small else preset.tools,
             is_unattended=plan.unattended is not None,
         )
-        start = _DraftInput(
+        draft = PromptDraft(
             plan,
             tools,
             Ceiling(tokens, most),
             replace(preset, system_prompt=self._instructions(plan.conversation, preset)),
-            tuple(profile),
+            profile,
+            settings,
+            History(
+                runs=self.history.own_runs(plan.exchange)
+            ),  # with the block of a turn sent again
         )
-        runs = self.history.own_runs(plan.exchange)  # with the block of a turn that is sent again
-        around = PromptDraft(start, History(runs=runs), None, settings).around_tokens(
-            self.fetcher.core_memory
-        )
-        history = self.history.read(plan, runs, around, start.ceiling)
-        return PromptDraft(start, history, self.history.core_memory(history.before), settings)
+        around = draft.around_tokens(self.fetcher.core_memory)
+        history = self.history.read(plan, draft.history.runs, around, draft.ceiling)
+        core_memory = self.history.core_memory(history.before)
+        return replace(draft, history=history, core_memory=core_memory)
 
     def _instructions(self, conversation: Conversation, preset: Preset) -> str:
         """Return the instructions of the preset, then those of the project."""
@@ -208,43 +210,27 @@ class RequestBuilder:
         return "\n\n".join(filter(None, (self.presets.instructions(preset), own)))
 
 
-@dataclass(frozen=True, slots=True)
-class _DraftInput:
-    """What a draft begins with, whatever the settings that are tried."""
+@dataclass(eq=False)
+class PromptDraft:
+    """A prompt in preparation, with the settings at its creation; `replace` tries others.
+
+    `history` is what precedes the question; `core_memory` that of the prompt before, None for the current one.
+    """
 
     plan: ExchangePlan
     tools: tuple[ToolSchema, ...]
     ceiling: Ceiling
     preset: Preset
-    profile: tuple[ProfileLine, ...]
+    profile: Sequence[ProfileLine]
+    settings: SettingValues
+    history: History
+    core_memory: str | None = None
 
-
-class PromptDraft:
-    """A prompt in preparation, with the settings at its creation.
-
-    Attributes:
-        plan: The exchange plan.
-        history: What precedes the question.
-        ceiling_tokens: The tokens that the prompt may use.
-    """
-
-    def __init__(
-        self, start: _DraftInput, history: History, core_memory: str | None, settings: SettingValues
-    ) -> None:
-        """Take the core memory of the prompt before, None for the current one."""
-        self.plan = start.plan
-        self.history = history
-        self.ceiling_tokens = start.ceiling.tokens
-        self._start = start
-        self._core_memory = core_memory
-        self._recall = RecallSettings.read(settings.get)
-        self._result_chars = settings.number("tool_output_max_chars")
+    def __post_init__(self) -> None:
+        self._recall = RecallSettings.read(self.settings.get)
+        self._result_chars = self.settings.number("tool_output_max_chars")
         self._opening = opening_of(self.plan.messages, self.plan.exchange.message_ids)
         self._run = self._earlier_run()
-
-    def with_settings(self, settings: SettingValues) -> "PromptDraft":
-        """Return the same draft with other settings."""
-        return PromptDraft(self._start, self.history, self._core_memory, settings)
 
     def around_tokens(self, core_memory: str) -> int:
         """Return the tokens of everything but past turns and recalled items."""
@@ -277,14 +263,14 @@ class PromptDraft:
     def context(self, fetched: FetchedContext) -> ContextPlan:
         """Return the context plan for what was fetched."""
         found = fetched.found if self._run is None else RetrievalResult()
-        context = plan_context(self._input(fetched), self._recall, found, self.ceiling_tokens)
+        context = plan_context(self._input(fetched), self._recall, found, self.ceiling.tokens)
         return context if self._run is None else replace(context, items=self._run.items)
 
     def record(self, context: ContextPlan, notice: str) -> StoredPrompt:
         exchange = self.plan.exchange
         prompt = StoredPrompt(
             exchange.id, exchange.conversation_id, now(), exchange.model or "",
-            self.ceiling_tokens, self._result_chars, context.parts, context.items, notice,
+            self.ceiling.tokens, self._result_chars, context.parts, context.items, notice,
         )  # fmt: skip
         last = self.plan.messages[-1]
         if self.plan.continues and last.role is Role.ASSISTANT:
@@ -292,20 +278,20 @@ class PromptDraft:
         return prompt
 
     def request(self, prompt: StoredPrompt) -> ChatRequest:
-        history, preset = self.history, self._start.preset
+        history, preset = self.history, self.preset
         own = as_sent(self.plan.messages, (*history.runs, prompt), history.rejected)
         messages = with_compaction((*history.messages, *own), history.compaction)
         added = len(messages) - len(history.messages) - len(own)
         return ChatRequest(
             ModelRef.parse(prompt.model).model, tuple(messages), system_text(prompt.parts),
-            self._start.tools, preset.temperature, preset.reasoning_effort,
+            self.tools, preset.temperature, preset.reasoning_effort,
             preset.max_output_tokens, history_count=len(history.messages) + added,
         )  # fmt: skip
 
     def _input(self, fetched: FetchedContext) -> PromptInput:
         """Return the prompt without what is recalled for it."""
-        core_memory = fetched.core_memory if self._core_memory is None else self._core_memory
-        tools, messages = self._start.tools, self.plan.messages
+        core_memory = fetched.core_memory if self.core_memory is None else self.core_memory
+        tools, messages = self.tools, self.plan.messages
         own = PlanPart(
             PlanPartKind.QUESTION,
             sum(map(message_tokens, messages)),
@@ -317,13 +303,7 @@ class PromptDraft:
         return PromptInput(
             self.plan.conversation.id,
             next((each.text for each in messages if each.id == self._opening), ""),
-            fixed_parts(
-                self._start.preset.system_prompt,
-                core_memory,
-                tools,
-                self._recall,
-                self._start.profile,
-            ),
+            fixed_parts(self.preset.system_prompt, core_memory, tools, self._recall, self.profile),
             self.history.parts,
             (date,) if run is None else tuple(p for p in run.parts if p.kind in BLOCK_KINDS),
             own,

@@ -9,10 +9,11 @@ from typing import Any
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library
+from app.chat.planner import NewConversation
 from app.chat.reply import Reply
 from app.chat.tools.toolbox import Tool, Toolbox, ToolContext
 from app.domain.chat import Finished, FinishReason, StreamEvent, UsageReported
-from app.domain.conversations import Exchange, Message, Text, ToolCall, ToolResult
+from app.domain.conversations import ANY_RECALL, Exchange, Message, Text, ToolCall, ToolResult
 from app.domain.ids import ConversationId
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
@@ -36,7 +37,9 @@ class Chat:
     def send(self, text: str, conversation_id: int | None = None, **more: Any) -> Reply:
         """Send a message; return the running reply."""
         where = None if conversation_id is None else ConversationId(conversation_id)
-        return self.loop.send(where, (Text(text),), **{"model": MODEL, **more}).result(10)
+        choice = more.pop("choice", ANY_RECALL)
+        new = NewConversation(**{"model": MODEL, **more})
+        return self.loop.send(where, (Text(text),), new, choice).result(10)
 
     def say(self, text: str, conversation_id: int | None = None, **more: Any) -> Exchange:
         """Send a message; return the exchange at its end."""

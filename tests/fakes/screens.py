@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.library import ConversationView
+from app.chat.planner import NewConversation
 from app.domain.conversations import (
     Conversation,
     Exchange,
@@ -240,8 +241,7 @@ class FakeConversation(QObject):
     content_shown = Signal(int, int)
     scrolled_to = Signal(int)
     project_chosen = Signal()
-    recalls = True
-    project: str | None = None
+    new = NewConversation()
     listed_project: str | None = None
     view: ConversationView | None = None
     conversation_id: Any = ConversationPresenter.conversation_id
@@ -259,17 +259,19 @@ class FakeConversation(QObject):
         self.shown.append(given)
 
     def choose_project(self, uid: str | None) -> None:
-        self.project = uid
+        self.new = replace(self.new, project=uid)
         self.project_chosen.emit()
 
     def begin_new(self) -> None:
         self.view = None
-        self.project = self.listed_project
+        self.new = NewConversation(project=self.listed_project)
         self.opened.emit(None)
 
     def open_path(self, view: object) -> None:
         """Open a view: anything with `conversation` and `path`."""
         self.view = cast(ConversationView, view)
+        if view is None:
+            self.new = NewConversation(project=self.new.project)
         self.opened.emit(self.view.conversation if self.view else None)
 
     def update(self, **changes: Any) -> None:

@@ -122,7 +122,7 @@ class CreatedPresenters(QObject):
         )  # fmt: skip
         self.compose = ComposePresenter(
             bridge, services.chat, services.library, chat, self.conversation,
-            self.models.model_for_new, self.presets.preset_for_new, self.replies,
+            self.replies,
             services.mentions.in_text, services.briefs.of_turns,
         )  # fmt: skip
         self.mentions = MentionPresenter(
@@ -131,7 +131,6 @@ class CreatedPresenters(QObject):
         self.queue = QueuePresenter(bridge, self.compose, self.conversation, chat.composer)
         self.costs = MessageCostPresenter(
             bridge, services.message_costs, chat.composer, self.conversation,
-            self.models.model_for_new, self.presets.preset_for_new,
         )  # fmt: skip
         for chosen in (self.presets.changed, chat.model.chosen):
             chosen.connect(self.costs.refresh)

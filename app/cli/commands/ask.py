@@ -8,6 +8,7 @@ from typing import Any
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
+from app.chat.planner import NewConversation
 from app.chat.presets import Presets
 from app.chat.projects import Projects
 from app.chat.reply import Reply
@@ -82,9 +83,8 @@ def ask(
     sync.catch_up_a_little(terminal.cancelled)
     meaning.query_vector(text)  # loads the embedder: recall would not wait for that
     blocks = (Text(text), *attached)
-    sent = chat.send(
-        conversation_id, blocks, model=model, private=given.private, preset=preset, project=project
-    )
+    new = NewConversation(model, given.private, preset=preset, project=project)
+    sent = chat.send(conversation_id, blocks, new)
     reply = sent.result()
     ref = ModelRef.parse(reply.plan.exchange.model or "")
     if any(isinstance(each, Image) for each in attached) and models.sees_images(ref) is False:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.chat.planner import NewConversation
 from app.domain.conversations import Attachment, Text
 from app.domain.ids import ConversationId
 from app.domain.records.presets import Preset
@@ -29,7 +30,7 @@ def cost(
     cli: Console, words: str, conversation: int | None = None, model: str | None = MODEL
 ) -> float:
     here = None if conversation is None else ConversationId(conversation)
-    return cli.services.message_costs.cost_usd((Text(words),), here, model) or 0.0
+    return cli.services.message_costs.cost_usd((Text(words),), here, NewConversation(model)) or 0.0
 
 
 def test_the_estimate_is_the_price_of_the_prompt_that_is_sent(priced: Console) -> None:
@@ -48,7 +49,8 @@ def test_attached_text_is_part_of_the_estimate(priced: Console) -> None:
     file = Attachment("geese.txt", "text/plain", text=LONG)
     costs = priced.services.message_costs
     alone, attached = (
-        costs.cost_usd(blocks, None, MODEL) for blocks in ((Text("See"),), (Text("See"), file))
+        costs.cost_usd(blocks, None, NewConversation(MODEL))
+        for blocks in ((Text("See"),), (Text("See"), file))
     )
     assert (attached or 0) > (alone or 0) + 0.02
 
@@ -68,7 +70,9 @@ def test_the_estimate_follows_preset_and_default_model(priced: Console) -> None:
 
 @pytest.mark.parametrize("model", ["recall:", "mine:free", "nosuch:model"])
 def test_free_and_unknown_prices_show_none(priced: Console, server: Loopback, model: str) -> None:
-    assert priced.services.message_costs.cost_usd((Text(LONG),), None, model) is None
+    assert (
+        priced.services.message_costs.cost_usd((Text(LONG),), None, NewConversation(model)) is None
+    )
     assert server.requests == []
 
 

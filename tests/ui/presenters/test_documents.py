@@ -10,6 +10,7 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.modeltest import ModelTester
 
+from app.chat.planner import NewConversation
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind
@@ -130,7 +131,7 @@ screen = fixture_of(Screen)
 
 
 def test_what_is_dropped_is_added_to_the_project_of_the_conversation(screen: Screen) -> None:
-    screen.parts.open.project = "g"
+    screen.parts.open.new = NewConversation(project="g")
     dialog = screen.presenter.open()
     dialog.dropped.emit([Path("/a"), Path("/b")])
     assert screen.calls("add") == [(Path("/a"), "g"), (Path("/b"), "g")]

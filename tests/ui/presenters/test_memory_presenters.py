@@ -153,7 +153,7 @@ def test_recall_is_switched_in_a_stored_and_in_a_new_conversation(recall: Recall
     recall.parts.open.open_path(None)
     assert recall.statuses[-1] == ("", "", True, True)
     recall.presenter.switch(False)
-    assert recall.parts.open.recalls is False
+    assert recall.parts.open.new.recalls is False
     assert recall.statuses[-1] == ("Memory off here", "", False, True)
     recall.is_on = False
     recall.parts.bridge.changed.emit(ChangeSet(settings=frozenset({"rag_enabled"})))

@@ -168,11 +168,11 @@ def test_the_chip_names_the_boundary_and_changes_it(screen: Screen, ids: list[in
 def test_a_new_conversation_begins_in_the_project_that_is_listed(screen: Screen) -> None:
     assert not screen.chip.isHidden(), "there is a project to choose"
     screen.list.choose(screen.garden.uid)
-    assert screen.parts.open.project == screen.garden.uid
+    assert screen.parts.open.new.project == screen.garden.uid
     screen.choose_in_menu("No project")
-    assert screen.parts.open.project is None
+    assert screen.parts.open.new.project is None
     screen.parts.open.begin_new()
-    assert screen.parts.open.project == screen.garden.uid
+    assert screen.parts.open.new.project == screen.garden.uid
     screen.projects.remove(screen.garden.uid)
     screen.show_list()
     assert screen.parts.open.listed_project is None
@@ -218,5 +218,5 @@ def test_the_menu_of_a_project_begins_a_conversation_in_it(screen: Screen) -> No
     screen.list.menu_requested.emit(screen.garden.uid, QPoint(0, 0))
     (menu,) = screen.list.findChildren(QMenu)
     menu.actions()[0].trigger()
-    assert screen.parts.open.project == screen.garden.uid
+    assert screen.parts.open.new.project == screen.garden.uid
     menu.close()

@@ -561,10 +561,10 @@ def test_a_known_list_does_not_change_while_it_is_open(picker: Picker) -> None:
 
 def test_a_choice_is_kept_for_new_conversations_and_listed_as_recent(picker: Picker) -> None:
     picker.open.open_path(None)
-    assert picker.presenter.model_for_new() is None
+    assert picker.open.new.model is None
     picker.view.model.chosen.emit("a:x")
     assert (picker.view.chosen, picker.stored["default_model"]) == ("a:x", "a:x")
-    assert picker.presenter.model_for_new() == "a:x"
+    assert picker.open.new.model == "a:x"
     picker.view.model.chosen.emit("recall:")
     picker.view.model.opening.emit()
     assert picker.groups["Recent"] == ["a:x"], "the built-in model has its own heading below"
@@ -579,7 +579,7 @@ def test_a_choice_is_kept_for_new_conversations_and_listed_as_recent(picker: Pic
 
 def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     picker.open.open_path(view_of(1, model="a:x"))
-    assert (picker.view.chosen, picker.presenter.model_for_new()) == ("a:x", None)
+    assert picker.view.chosen == "a:x"
     picker.view.model.chosen.emit("b:y")
     assert picker.library.calls == [("choose_model", TALK, "b:y")]
     picker.open.update(model="b:y")
@@ -609,14 +609,14 @@ def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(pick
     picker.presets.changed.emit()
     assert picker.view.chosen == "a:x"
     picker.presets.chosen_for_new.emit()
-    assert (picker.view.chosen, picker.presenter.model_for_new()) == ("b:small", None)
+    assert (picker.view.chosen, picker.open.new.model) == ("b:small", None)
     picker.view.model.chosen.emit("a:default")
-    assert picker.presenter.model_for_new() == "a:default"
+    assert picker.open.new.model == "a:default"
     picker.open.open_path(view_of(1))
     assert picker.view.chosen == "b:small"
     picker.open.open_path(None)
     picker.view.model.chosen.emit("a:x")
-    assert picker.presenter.model_for_new() == "a:x", "a choice beside the preset's model"
+    assert picker.open.new.model == "a:x", "a choice beside the preset's model"
 
 
 def test_a_choice_made_before_another_conversation_was_opened_does_not_leak(picker: Picker) -> None:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QMessageBox, QWidge
 from pytestqt.qtbot import QtBot
 
 from app.chat.library import Library
+from app.chat.planner import NewConversation
 from app.chat.presets import Presets
 from app.domain.change_set import ChangeSet
 from app.domain.errors import StorageError
@@ -297,16 +298,17 @@ def picker(desk: Desk, store: Store) -> Picker:
 
 def test_a_preset_is_chosen_for_a_conversation_that_begins(picker: Picker) -> None:
     assert picker.rows()[:2] == ["Commonplace", "Terse"]
-    assert (picker.box.currentText(), picker.presenter.preset_for_new()) == ("Commonplace", None)
+    assert (picker.box.currentText(), picker.desk.open.new.preset) == ("Commonplace", None)
     picker.pick("Terse")
-    assert picker.presenter.preset_for_new() == picker.desk.terse.uid
+    assert picker.desk.open.new.preset == picker.desk.terse.uid
     assert picker.presenter.model == "openai:small"
     assert picker.heard[-1] == "chosen_for_new"
     picker.pick(picker.rows()[2])  # use it for new conversations
     assert picker.desk.presets.default().name == "Terse"
     picker.desk.tell()
     picker.desk.open.open_path(None)
-    assert (picker.box.currentText(), picker.presenter.preset_for_new()) == ("Terse", None)
+    assert picker.desk.open.new == NewConversation()
+    assert picker.box.currentText() == "Terse"
     picker.pick(picker.rows()[-1])
     assert picker.heard[-1] == "page_requested"
     assert picker.box.currentText() == "Terse"
@@ -337,7 +339,7 @@ def test_the_preset_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     picker.pick("Terse")
     assert picker.library.calls == [("choose_preset", 7, terse)]
     picker.desk.open.update(preset=terse.uid)
-    assert (picker.box.currentText(), picker.presenter.preset_for_new()) == ("Terse", None)
+    assert picker.box.currentText() == "Terse"
     picker.library.error = StorageError("Full", "Free some space.")
     picker.pick("Commonplace")
     assert picker.box.currentText() == "Terse"

@@ -1,6 +1,7 @@
 """The composer as a widget: focus, the mouse wheel, the height of the box, the cost below it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
@@ -9,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTextBrowser, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.chat.planner import NewConversation
 from app.domain.change_set import ChangeSet
 from app.domain.conversations import Image, Text
 from app.domain.errors import StorageError
@@ -172,15 +174,13 @@ def test_the_invitation_is_cut_to_one_line() -> None:
 def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: Parts) -> None:
     composer, costs = Composer(), Recorder(cost_usd=0.0325)
     composer.show()
-    asked = parts.make(
-        MessageCostPresenter, costs=costs, composer=composer, model_for_new=lambda: "a:b",
-        preset_for_new=lambda: None,
-    )  # fmt: skip
+    parts.open.new = new = NewConversation("a:b")
+    asked = parts.make(MessageCostPresenter, costs=costs, composer=composer)
     asked._pause.setInterval(20)
     composer.box.setPlainText("A long question")
     qtbot.waitUntil(composer.cost.isVisible)
     assert "$0.03" in composer.cost.text()
-    assert costs.calls == [("cost_usd", (Text("A long question"),), None, "a:b", None, None)]
+    assert costs.calls == [("cost_usd", (Text("A long question"),), None, new)]
     costs.results["cost_usd"] = 0.0099
     parts.open.choose_project("g")
     qtbot.waitUntil(composer.cost.isHidden)
@@ -191,7 +191,7 @@ def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: P
     assert composer.cost.isHidden()
     composer.files.show_files((image := Image("a.png", "image/png", "ff00"),))
     qtbot.waitUntil(composer.cost.isVisible)
-    assert costs.calls[-1] == ("cost_usd", (Text(""), image), None, "a:b", None, "g")
+    assert costs.calls[-1] == ("cost_usd", (Text(""), image), None, replace(new, project="g"))
     composer.clear()
     costs.error = StorageError("Full", "Free some space.")
     composer.box.setPlainText("Another one")

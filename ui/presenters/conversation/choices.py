@@ -58,9 +58,8 @@ class PresetPickerPresenter(Presenter):
     def _set_up(self) -> None:
         self._listed: Sequence[Preset] = (BUILT_IN_PRESET,)
         self._default = BUILT_IN_PRESET.uid
-        self._for_new: str | None = None
-        self._conversation.opened.connect(self._on_conversation_opened)
-        self._conversation.updated.connect(self._show)
+        for shown in (self._conversation.opened, self._conversation.updated):
+            shown.connect(self._show)
         self._bridge.subscribe(self._load, "presets", "default_preset")
         self._box.chosen.connect(self.choose)
         self._box.command_chosen.connect(self._on_command_chosen)
@@ -70,10 +69,6 @@ class PresetPickerPresenter(Presenter):
     def model(self) -> str | None:
         """The model of the preset that applies; None for the conversation's."""
         return self._applying.model
-
-    def preset_for_new(self) -> str | None:
-        """Return the preset of a conversation that begins now, None for the default."""
-        return self._for_new if self._conversation.view is None else None
 
     def open(self) -> None:
         """Open the list, or the page of the settings where there is no room for it."""
@@ -87,7 +82,8 @@ class PresetPickerPresenter(Presenter):
         """Choose the preset of the open conversation, or of the one that begins."""
         view = self._conversation.view
         if view is None:
-            self._for_new = None if uid == self._default else uid
+            chosen = None if uid == self._default else uid
+            self._conversation.new = replace(self._conversation.new, preset=chosen)
             self._show()
             self.chosen_for_new.emit()
             return
@@ -104,7 +100,7 @@ class PresetPickerPresenter(Presenter):
     @property
     def _applying(self) -> Preset:
         view = self._conversation.view
-        wanted = self._for_new if view is None else view.conversation.preset
+        wanted = self._conversation.new.preset if view is None else view.conversation.preset
         known = {preset.uid: preset for preset in self._listed}
         return known.get(wanted or "") or known.get(self._default) or self._listed[0]
 
@@ -115,10 +111,6 @@ class PresetPickerPresenter(Presenter):
 
     def _take(self, found: tuple[Sequence[Preset], str]) -> None:
         self._listed, self._default = found
-        self._show()
-
-    def _on_conversation_opened(self) -> None:
-        self._for_new = None
         self._show()
 
     def _show(self, *_: object) -> None:
@@ -156,11 +148,10 @@ class ModelPickerPresenter(Presenter):
     _presets: PresetPickerPresenter
 
     def _set_up(self) -> None:
-        self._for_new: str | None = None
         self._listed: dict[str, ModelGroup] = {}  # by provider, once it has answered
         self._names: Sequence[str] = ()
-        self._conversation.opened.connect(self._on_conversation_opened)
-        self._conversation.updated.connect(self._show)
+        for shown in (self._conversation.opened, self._conversation.updated):
+            shown.connect(self._show)
         self._bridge.subscribe(self._on_changed, "providers", "default_model")
         self._presets.changed.connect(self._show)
         self._presets.chosen_for_new.connect(self._on_preset_chosen)
@@ -173,25 +164,17 @@ class ModelPickerPresenter(Presenter):
         """The model that answers in the open conversation."""
         return self._model or (self._presets.model or self._settings.text("default_model"))
 
-    def model_for_new(self) -> str | None:
-        """Return the model of a conversation that begins now, None for the default."""
-        return self._for_new if self._conversation.view is None else None
-
     @property
     def _model(self) -> str | None:
         view = self._conversation.view
-        return self._for_new if view is None else view.conversation.model
+        return self._conversation.new.model if view is None else view.conversation.model
 
     def _show(self, *_: object) -> None:
         self._view.show_model(self.chosen)
 
-    def _on_conversation_opened(self) -> None:
-        self._for_new = None
-        self._show()
-
     def _on_preset_chosen(self) -> None:
         if self._presets.model is not None:
-            self._for_new = None
+            self._conversation.new = replace(self._conversation.new, model=None)
         self._show()
 
     def _on_changed(self, changed: ChangeSet) -> None:
@@ -263,7 +246,7 @@ class ModelPickerPresenter(Presenter):
 
         def show(checked: str) -> None:
             if opened is None and self._conversation.view is None:
-                self._for_new = checked
+                self._conversation.new = replace(self._conversation.new, model=checked)
             self._show()
 
         def on_error(error: KnownError) -> None:

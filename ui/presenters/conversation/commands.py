@@ -59,7 +59,7 @@ class CommandPresenter(Presenter):
         if here.target_id != here.conversation_id:  # it stays in the box until that is shown
             return
         last = here.path[-1].id if here.path else None
-        context = CommandContext(here.conversation_id, last, here.project)
+        context = CommandContext(here.conversation_id, last, here.new.project)
         self._bridge.submit(self._run(text, context))
 
     async def _run(self, text: str, context: CommandContext) -> None:

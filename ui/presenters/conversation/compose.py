@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import ConversationView, Library
+from app.chat.planner import NewConversation
 from app.chat.reply import Reply
 from app.domain.attachments import files_of
 from app.domain.conversations import Draft, Exchange, RecallChoice, Text
@@ -19,7 +20,6 @@ from app.domain.links import link_to
 from app.domain.translation import tr, trn
 from app.memory.recall.mentions import Mention
 from ui.presenters.conversation.open_conversation import ConversationPresenter
-from ui.presenters.conversation.reply_and_draft import NEW_PRIVATE
 from ui.presenters.conversation.turns import RunningReplies
 from ui.presenters.presenter import Presenter, copy_link
 from ui.views.chat_pane import ChatPane
@@ -28,8 +28,7 @@ from ui.views.chat_pane import ChatPane
 class ComposePresenter(Presenter):
     """Sends what is typed, and runs the commands of a turn. No command cancels an earlier one.
 
-    `model_for_new` and `preset_for_new` return those of a conversation that begins, None for the default;
-    `mentions_in` the mentions in a text, `brief_of` turns as Markdown and how many it has; both block.
+    `mentions_in` returns the mentions in a text, `brief_of` turns as Markdown and how many it has; both block.
 
     Signals:
         queued: A `Draft` that was sent while a reply runs here.
@@ -40,8 +39,6 @@ class ComposePresenter(Presenter):
     _library: Library
     _view: ChatPane
     _conversation: ConversationPresenter
-    _model_for_new: Callable[[], str | None]
-    _preset_for_new: Callable[[], str | None]
     _replies: RunningReplies
     _mentions_in: Callable[[str], Sequence[Mention]]
     _brief_of: Callable[[Sequence[Exchange]], tuple[str, int]]
@@ -106,9 +103,11 @@ class ComposePresenter(Presenter):
     ) -> None:
         if self._conversation.conversation_id == conversation_id:
             self._conversation.show_running(True)
-        place = self._conversation.drafts.here if conversation_id is None else conversation_id
+        place, new = conversation_id, NewConversation()
+        if conversation_id is None:
+            place, new = self._conversation.drafts.here, self._conversation.new
         self._bridge.submit(
-            self._send(conversation_id, draft, edited, place),
+            self._send(conversation_id, draft, edited, place, new),
             lambda error: self._on_send_failed(error, draft, edited, place),
         )
 
@@ -118,6 +117,7 @@ class ComposePresenter(Presenter):
         draft: Draft,
         edited: tuple[ExchangeId, MessageId] | None,
         place: ConversationId | None,
+        new: NewConversation,
     ) -> None:
         conversation, blocks = self._conversation, (Text(draft.text), *draft.files)
         choice = await self._choice(draft)
@@ -126,19 +126,10 @@ class ComposePresenter(Presenter):
                 lambda: self._exchanges.edit(*edited, blocks, choice), conversation_id
             )
             return
-        is_here, is_new = conversation.drafts.here == place, conversation_id is None
+        is_here = conversation.drafts.here == place
         is_shown = conversation.conversation_id == conversation_id
         await self._follow(
-            lambda: self._exchanges.send(
-                conversation_id,
-                blocks,
-                model=self._model_for_new() if is_new else None,
-                private=place == NEW_PRIVATE,
-                recalls=conversation.recalls,
-                preset=self._preset_for_new() if is_new else None,
-                project=conversation.project if is_new else None,
-                choice=choice,
-            ),
+            lambda: self._exchanges.send(conversation_id, blocks, new, choice),
             conversation_id,
             conversation.view if is_shown else None,
         )

@@ -64,7 +64,7 @@ class TypedRecallPresenter(Presenter):
     def show_use(self, *_: object) -> None:
         """Show whether memory is used here, and what it brings."""
         view = self._conversation.view
-        is_on_here = self._conversation.recalls if view is None else view.conversation.recalls
+        is_on_here = self._conversation.new.recalls if view is None else view.conversation.recalls
         self._composer.memory.show_use(is_on=self._is_on(), is_on_here=is_on_here)
         self._pause.start()
 
@@ -81,7 +81,7 @@ class TypedRecallPresenter(Presenter):
             self._composer.box.mark_mentions(())
             return
         changed = self._is_changed = threading.Event()
-        project = self._conversation.project
+        project = self._conversation.new.project
         # A failure concerns nobody here: sending the message meets and reports it.
         self._bridge.load(
             _RECALL,
@@ -148,16 +148,11 @@ class MentionPresenter(Presenter):
 
 
 class MessageCostPresenter(Presenter):
-    """Shows what sending the typed text costs, from one cent on.
-
-    `model_for_new` and `preset_for_new` return those of a conversation that begins.
-    """
+    """Shows what sending the typed text costs, from one cent on."""
 
     _costs: MessageCosts
     _composer: Composer
     _conversation: ConversationPresenter
-    _model_for_new: Callable[[], str | None]
-    _preset_for_new: Callable[[], str | None]
 
     def _set_up(self) -> None:
         self._pause = QTimer(self, singleShot=True, interval=_COST_PAUSE_MS)
@@ -197,10 +192,10 @@ class MessageCostPresenter(Presenter):
         if draft.text.startswith("/") or not (draft.text.strip() or draft.files):
             self._show(None)
             return
-        new = self._model_for_new(), self._preset_for_new(), self._conversation.project
+        new = self._conversation.new
         self._bridge.load(
             _COST,
-            lambda: self._costs.cost_usd((Text(draft.text), *draft.files), here, *new),
+            lambda: self._costs.cost_usd((Text(draft.text), *draft.files), here, new),
             self._show,
             lambda _: self._show(None),
         )

@@ -12,6 +12,7 @@ from functools import partial
 from PySide6.QtCore import Signal
 
 from app.chat.library import ConversationView, Library
+from app.chat.planner import NewConversation
 from app.chat.reply import Reply
 from app.domain.change_set import ChangeSet
 from app.domain.conversations import Conversation, Draft, Exchange, Message
@@ -41,9 +42,7 @@ class ConversationPresenter(Presenter):
 
     Attributes:
         view: The open conversation on the path shown; None for one not yet stored.
-        is_private: Whether it is, or will be, private.
-        recalls: Whether memory will contribute to one not yet stored.
-        project: The uid of the project of one not yet stored, None for none.
+        new: What was chosen for one not yet stored.
         listed_project: The uid of the project in which new conversations begin, None for none.
         drafts: What was typed and not sent.
         loads: How often something was opened.
@@ -79,9 +78,7 @@ class ConversationPresenter(Presenter):
 
     def _set_up(self) -> None:
         self.view: ConversationView | None = None
-        self.is_private = False
-        self.recalls = True
-        self.project: str | None = None
+        self.new = NewConversation()
         self.listed_project: str | None = None
         self._reader = ConversationReader(self._library, self._exchanges)
         self.loads = 0
@@ -94,6 +91,11 @@ class ConversationPresenter(Presenter):
         self._bridge.subscribe(self._on_changed, "messages_in", "conversations")
         self._bridge.day_began.connect(lambda: update_days(self._transcript))
         self._transcript.content_requested.connect(self._on_content_requested)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it is, or will be, private."""
+        return self.view.conversation.private if self.view else self.new.private
 
     @property
     def is_read_only(self) -> bool:
@@ -113,7 +115,7 @@ class ConversationPresenter(Presenter):
     @property
     def project_here(self) -> str | None:
         """The uid of the project of the open conversation, stored or not; None for none."""
-        return self.view.conversation.project if self.view else self.project
+        return self.view.conversation.project if self.view else self.new.project
 
     @property
     def path(self) -> Sequence[Exchange]:
@@ -255,7 +257,7 @@ class ConversationPresenter(Presenter):
 
     def choose_project(self, uid: str | None) -> None:
         """Begin the conversation, which is not yet stored, in a project, by its uid; None for none."""
-        self.project = uid
+        self.new = replace(self.new, project=uid)
         self.project_chosen.emit()
 
     def show_running(self, running: bool) -> None:
@@ -271,7 +273,7 @@ class ConversationPresenter(Presenter):
         self._pane.banner.leave()
         self._set_view(None)
         self._transcript.set_read_only(False)
-        self.is_private, self.recalls, self.project = private, True, self.listed_project
+        self.new = NewConversation(private=private, project=self.listed_project)
         self._transcript.show_conversation(())
         (self._pane.show_private if private else self._pane.show_welcome)()
         self._pane.show_title("", private=private, editable=False)
@@ -282,8 +284,6 @@ class ConversationPresenter(Presenter):
 
     def _set_view(self, view: ConversationView | None) -> None:
         before, self.view = self.view, view
-        if view is not None:
-            self.is_private = view.conversation.private
         if before is not None and before.conversation.id != self.conversation_id:
             self.left.emit(before.conversation)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import Signal
 
@@ -73,7 +74,7 @@ class RecallPresenter(Presenter):
 
     def switch(self, on: bool) -> None:
         if (view := self._conversation.view) is None:
-            self._conversation.recalls = on
+            self._conversation.new = replace(self._conversation.new, recalls=on)
             self.show_status()
             return
         text = tr("Nothing will be recalled in this conversation from now on.")
@@ -139,7 +140,7 @@ class RecallPresenter(Presenter):
 
     def show_status(self, *_: object) -> None:
         view, is_on, notice = self._conversation.view, self._is_on(), ""
-        is_on_here, can_switch = self._conversation.recalls, True
+        is_on_here, can_switch = self._conversation.new.recalls, True
         if view is not None:
             is_on_here = view.conversation.recalls
             can_switch = view.conversation.deleted_at is None

@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from app.chat.library import ConversationView
-from app.chat.planner import ExchangePlan
+from app.chat.planner import ExchangePlan, NewConversation
 from app.chat.reply import Reply
 from app.domain.change_set import ChangeSet
 from app.domain.chat import Retrying
@@ -112,12 +112,10 @@ class Loop:
     def __init__(self) -> None:
         self.requests: list[tuple[str, tuple[Any, ...]]] = []
         self.future: Future[Reply] = Future()
-        self.more: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
-        def request(*given: Any, **more: Any) -> "Future[Reply]":
+        def request(*given: Any) -> "Future[Reply]":
             self.requests.append((name, given))
-            self.more = more
             self.future = Future()
             return self.future
 
@@ -164,7 +162,7 @@ class Compose:
         )  # fmt: skip
         self.presenter = ComposePresenter(
             self.bridge, cast(Any, self.loop), library, cast(Any, self.pane),
-            self.conversation, lambda: None, lambda: "terse", self.replies, self.mentions_in,
+            self.conversation, self.replies, self.mentions_in,
             lambda turns: (" ".join(str(each.turn_number) for each in turns), 1),
         )  # fmt: skip
         self.queue = QueuePresenter(
@@ -487,7 +485,7 @@ def test_a_queued_message_is_sent_where_it_was_written(compose: Compose) -> None
     assert compose.pane.composer._queued.text == ""
     end(compose, reply, DONE)
     assert [given[0] for _, given in compose.loop.requests] == [TALK, TALK]
-    assert compose.loop.more["model"] is None
+    assert compose.loop.requests[-1][1][2] == NewConversation(), "it has its own"
     compose.commit(exchange(4, 3, message_ids=(MessageId(40),)))
     assert compose.conversation.conversation_id == 8
 
@@ -502,13 +500,15 @@ def test_a_message_queued_for_a_reply_that_never_begins_goes_back(compose: Compo
 def test_a_message_takes_the_choice_of_memory_and_its_mentions_along(compose: Compose) -> None:
     compose.pane.composer.memory.choose(MemoryUse.NOT_NOW)
     compose.send("What of @Tea?")
-    assert compose.loop.more["choice"] == RecallChoice(is_on=False, mentioned=(ConversationId(60),))
+    assert compose.loop.requests[-1][1][3] == RecallChoice(
+        is_on=False, mentioned=(ConversationId(60),)
+    )
     assert compose.pane.composer.memory.choice == ANY_RECALL
     reply = compose.commit()
     compose.pane.composer.memory.choose(MemoryUse.NOT_NOW)
     compose.send("And tomorrow?")  # waits
     end(compose, reply, DONE)
-    assert not compose.loop.more["choice"].is_on
+    assert not compose.loop.requests[-1][1][3].is_on
 
 
 def test_up_in_the_empty_box_edits_the_last_message(compose: Compose) -> None:
@@ -710,15 +710,14 @@ def test_opening_shows_turn_header_and_draft_and_a_new_one_is_empty(compose: Com
     assert QGuiApplication.clipboard().text() == "0 1"
     assert compose.pane.banner.messages[-1] == "1 turn was copied.", "the other was left out"
     compose.presenter.copy_link(9)
-    compose.conversation.recalls, compose.conversation.listed_project = False, "g"
+    compose.conversation.listed_project = "g"
     compose.type("unsent")
     compose.conversation.begin_new(private=True)
     assert compose.library.drafts[-1] == (TALK, "unsent")
     assert (compose.text, compose.conversation.conversation_id) == ("", None)
-    assert (compose.conversation.is_private, compose.conversation.recalls) == (True, True)
+    assert compose.conversation.is_private
+    compose.conversation.new = replace(compose.conversation.new, preset="terse")
     compose.send("secret")
-    assert compose.loop.more.pop("choice") == ANY_RECALL
-    assert compose.loop.more == {
-        "model": None, "private": True, "recalls": True, "preset": "terse", "project": "g",
-    }  # fmt: skip
+    new = NewConversation(private=True, preset="terse", project="g")
+    assert compose.loop.requests[-1][1][2:] == (new, ANY_RECALL)
     assert len(compose.pane.banner.messages) == 2

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QRadioButton
 
+from app.chat.planner import NewConversation
 from app.chat.typed_recall import TypedContribution, TypedItem
 from app.domain.conversations import ANY_RECALL, Draft
 from app.domain.ids import ConversationId, PassageId
@@ -88,7 +89,7 @@ def test_the_switch_shows_what_memory_brings_and_marks_mentions(typing: Typing) 
 
 def test_another_project_of_a_new_conversation_is_searched_at_once(typing: Typing) -> None:
     typing.type("Which tea do I like?")
-    typing.open.project = "g"
+    typing.open.new = NewConversation(project="g")
     typing.open.project_chosen.emit()
     assert typing.projects == [None, "g"]
 
