@@ -1,10 +1,12 @@
 """JSON encoding of values: round trips, invalid data, other versions and serialized names."""
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, get_origin
+from enum import Enum
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -156,3 +158,35 @@ def test_serialized_names_of_changes_never_change() -> None:
     freed = codec.dumps((SpendReleased("u"),))
     assert freed == '[{"_":"SpendFreed","uid":"u"}]'
     assert codec.loads(tuple[Change, ...], freed) == (SpendReleased("u"),)
+
+
+def enums_in(annotation: Any) -> Iterator[type[Enum]]:
+    """Yield the enumerations that values of a type are made of."""
+    if is_dataclass(annotation):
+        for each in get_type_hints(annotation).values():
+            yield from enums_in(each)
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        yield annotation
+    below = codec.dataclasses_of(annotation) if isinstance(annotation, type) else ()
+    for each in get_args(annotation) or below:
+        yield from enums_in(each)
+
+
+def test_stored_values_of_enumerations_never_change() -> None:
+    assert {each.__name__: " ".join(each) for each in enums_in(Change)} == {
+        "Effort": "none minimal low medium high xhigh max",
+        "ExchangeStatus": "running completed interrupted failed",
+        "FactCategory": "preference instruction identity relationship possession event plan "
+        "decision other",
+        "PassageKind": "turn exchange_summary conversation_summary fact memory tool_summary "
+        "man_page document",
+        "PlanPartKind": "system_prompt profile core_memory tools summary shortened window date "
+        "facts related documents earlier question note",
+        "RecallLayer": "fact conversation exchange history hint document earlier mention",
+        "RecallRule": "only first all",
+        "Role": "user assistant tool system",
+        "RunOutcome": "completed failed interrupted skipped",
+        "TitleOrigin": "first_words summariser import user",
+        "Verdict": "up down never",
+        "WriteState": "in_force proposed removed",
+    }
