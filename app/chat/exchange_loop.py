@@ -82,14 +82,16 @@ class ExchangeLoop:
         new: NewConversation = NewConversation(),  # noqa: B008 - a value that cannot change
         choice: RecallChoice = ANY_RECALL,
     ) -> "Future[Reply]":
-        """Send a message in a conversation, or (None) in a `new` one.
+        """Send the draft of a conversation, or (None) of a `new` one.
 
         Its model and preset become those of a stored one too; `choice` is what memory may bring to the
-        message. Fails with InvalidInput when the message is empty or a
-        reply is running there, NotFound, StorageError.
+        message. Fails with InvalidInput when the message is empty or a reply is running there,
+        NotFound, StorageError.
         """
         return self._start(
-            lambda: replace(self._planner.send(conversation_id, blocks, new), choice=choice)
+            lambda: replace(
+                self._planner.send(conversation_id, blocks, new, was_draft=True), choice=choice
+            )
         )
 
     def edit(

@@ -133,12 +133,13 @@ class Planner:
         new: NewConversation,
         *,
         in_own_segment: bool = False,
+        was_draft: bool = False,
     ) -> ExchangePlan:
         """Plan to send a message in a conversation, or (None) in a new one.
 
         If the last exchange has no reply, the message is added to it (both questions are answered
         together), except when it starts a segment; otherwise a new exchange follows. A message
-        `in_own_segment` starts one, and leaves the draft of the conversation as it is.
+        `in_own_segment` starts one; with one that `was_draft` the draft of the conversation is deleted.
         """
         blocks, at = self._checked(blocks), now()
         shown: tuple[Exchange, ...] = ()
@@ -166,8 +167,9 @@ class Planner:
             head = _shows(conversation, message.id, at)
             if is_chosen:
                 head = replace(head, model=conversation.model or "", preset=conversation.preset)
-        is_draft = conversation_id is not None or not new.private  # a new private one has none
-        later = (DraftPut(conversation_id, "", at),) if is_draft and not in_own_segment else ()
+        # The draft of a private conversation is not stored before its first message.
+        has_draft = was_draft and (conversation_id is not None or not new.private)
+        later = (DraftPut(conversation_id, "", at),) if has_draft else ()
         added = MessagesAdded((message,))
         return self._plan(conversation, exchange, shown, own, (head, added), later)
 

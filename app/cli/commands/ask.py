@@ -84,8 +84,7 @@ def ask(
     meaning.query_vector(text)  # loads the embedder: recall would not wait for that
     blocks = (Text(text), *attached)
     new = NewConversation(model, given.private, preset=preset, project=project)
-    sent = chat.send(conversation_id, blocks, new)
-    reply = sent.result()
+    reply = chat.start(lambda planner: planner.send(conversation_id, blocks, new)).result()
     ref = ModelRef.parse(reply.plan.exchange.model or "")
     if any(isinstance(each, Image) for each in attached) and models.sees_images(ref) is False:
         terminal.err(f"{ref} does not read images: it gets their names only.")

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -417,10 +418,10 @@ def test_a_message_that_is_planned_while_the_program_closes_is_stored_and_not_an
     chat = chat_with([asyncio.Event()])
     planned, go_on, plan = threading.Event(), threading.Event(), chat.loop._planner.send
 
-    def slowly(*given: object) -> ExchangePlan:
+    def slowly(*given: Any, **more: Any) -> ExchangePlan:
         planned.set()
         assert go_on.wait(10)
-        return plan(*given)  # type: ignore[arg-type]
+        return plan(*given, **more)
 
     monkeypatch.setattr(chat.loop._planner, "send", slowly)
     started = chat.loop.send(None, (Text("Just before the end"),))
@@ -440,7 +441,7 @@ def test_closing_gives_up_a_message_whose_planning_takes_too_long(
     chat_with: MakeChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat, go_on = chat_with(), threading.Event()
-    monkeypatch.setattr(chat.loop._planner, "send", lambda *_: go_on.wait(20))
+    monkeypatch.setattr(chat.loop._planner, "send", lambda *_, **__: go_on.wait(20))
     monkeypatch.setattr(exchange_loop, "_STOP_TIMEOUT_S", 1.1)
     started = chat.loop.send(None, (Text("Too late"),))
     chat.loop.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.context_fetcher import RecallLimits
+from app.domain.conversations import Draft
 from tests.fakes.command_line import BASIL, Console
 from tests.fakes.files import pdf, png
 from tests.fakes.loopback import Loopback
@@ -21,7 +22,9 @@ def question_in(cli: Console, place: object) -> str:
 
 
 def test_recall_quotes_and_links_other_conversations(cli: Console) -> None:
+    cli.services.library.save_draft(None, Draft("Typed in the window"))
     ran = cli.done("ask", "What did we say about basil in winter?")
+    assert cli.services.library.draft(None) == Draft("Typed in the window")
     assert "](commonplace://1/0)" in ran.out
     assert "> " in ran.out
     assert "nobody may know" not in ran.out
