@@ -52,6 +52,7 @@ _DECISION_S = 5.0  # counting takes some 30 ms, a hanging server 2 s: not for ev
 _HOSTED_TOKENS_PER_MINUTE = 1_000_000  # OpenAI's limit for new accounts (rate limits, tier 1)
 _LOCAL_TOKENS_PER_MINUTE = 300_000  # MiniLM reads 480,000 on two busy cores, other models fewer
 _REQUEST_S = 1.0
+_TEXTS_OF_A_PASSAGE = 2  # a question and its answer; 2.1 in a library of 100,000 turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,8 @@ class EmbedderDirectory:
         base_url = self._config(value).url()
         model = remote_model(ref.model, base_url)
         per_request = min(self._settings.number("embedding_batch_size"), MAX_INPUTS)
-        requests = max(math.ceil(passages / per_request), math.ceil(tokens / model.request_tokens))
+        texts = _TEXTS_OF_A_PASSAGE * passages
+        requests = max(math.ceil(texts / per_request), math.ceil(tokens / model.request_tokens))
         a_minute = _LOCAL_TOKENS_PER_MINUTE if base_url.is_loopback else _HOSTED_TOKENS_PER_MINUTE
         minutes = max(tokens / a_minute, requests * _REQUEST_S / 60)
         if (limit := self._requests_per_minute()) is not None:

@@ -207,7 +207,7 @@ def test_an_estimate_has_time_price_and_place(desk: Desk) -> None:
     assert estimate.minutes == pytest.approx(5.0)
     assert (estimate.sent_to, estimate.needs_consent) == ("https://api.openai.com/v1", True)
     desk.settings.set("embedding_requests_per_minute", 10)
-    assert desk.embedders.estimate(10_000, 5_000_000, OPENAI).minutes == pytest.approx(10.0)
+    assert desk.embedders.estimate(10_000, 5_000_000, OPENAI).minutes == pytest.approx(20.0)
     for choice in (BUILT_IN, LOCAL):
         estimate = desk.embedders.estimate(100, 15_000, choice)
         assert (estimate.sent_to, estimate.cost_usd, estimate.needs_consent) == ("", 0.0, False)
