@@ -248,7 +248,7 @@ def turn_parts(
             calls, results = _joined(last.calls, words.calls), _joined(last.results, words.results)
             parts.append(replace(last, calls=calls, results=results))
         elif text or words.calls or words.results:
-            side = Role.USER if role is Role.USER else Role.ASSISTANT
+            side = Role.ASSISTANT if role is Role.TOOL else role
             own = part_id(passage_id, place)
             parts.append(PassagePart(own, side, text, words.calls, words.results, message_id))
     return tuple(parts)

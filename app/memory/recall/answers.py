@@ -153,7 +153,7 @@ def _read(
         else:
             units = quotable(prepared, texts, each.relevance)
         is_turn = each.kind is PassageKind.TURN
-        sides = [is_turn and part.role is Role.USER for part in parts]
+        sides = [is_turn and part.role is not Role.ASSISTANT for part in parts]
         yield each, list(map(_SideText, sides, units))
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import NamedTuple
 
-from app.domain.conversations import Exchange, ExchangeStatus
+from app.domain.conversations import Exchange, ExchangeStatus, Role
 from app.domain.errors import InvalidInput
 from app.domain.links import link_to
 from app.domain.passages import PassageKind
@@ -107,7 +107,9 @@ class Briefs:
 
     def _turn(self, turn: Exchange, title: str) -> "_Quotation":
         messages = self._exchanges.messages_of(turn)
-        said = turn_text((each.role, each.blocks) for each in messages)
+        said = turn_text(
+            (each.role, each.blocks) for each in messages if each.role is not Role.SYSTEM
+        )
         sides = (("You", masked(said.user)), (turn.model or "Reply", masked(said.assistant)))
         link = link_to(turn.conversation_id, turn.turn_number)
         return _Quotation(f"{title}, {turn.started_at:%Y-%m-%d}, {link}", sides)

@@ -76,7 +76,7 @@ def retrieved_messages(
                 message_id=part.message_id,
                 turn_number=place.turn_number or 0,
                 said_at=place.created_at,
-                is_user=part.role is Role.USER,
+                is_user=part.role is not Role.ASSISTANT,  # instructions are no reply
                 text=part.text or part.shown,
             )
         )
@@ -138,7 +138,7 @@ def _exchange(
         turn_number=place.turn_number or 0,
         started_at=place.created_at,
         texts=tuple(
-            QuotableText(part.role is Role.USER, each)
+            QuotableText(part.role is not Role.ASSISTANT, each)
             for part, each in zip(parts, units, strict=True)
         ),
         is_shown=place.is_shown,

@@ -33,9 +33,11 @@ from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.domain.workers import WorkerName
 from app.storage.deletion.forget import value_places
 from app.storage.engine.stamps import now
+from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import FactFilter
 from app.storage.tables.prompts import Feedback
 from app.system.paths import DataPaths
+from app.transfer.importing import import_files
 from app.workers.status_text import worker_text
 from tests.fakes.stored import ConversationRecord, add_conversation, made
 
@@ -138,6 +140,23 @@ def test_a_brief_quotes_with_links(desk: Desk) -> None:
     assert "along the coast" in text
     with pytest.raises(CommandUsageError):
         desk.run("/brief")
+
+
+def test_instructions_of_a_conversation_are_never_quoted_as_its_reply(
+    desk: Desk, tmp_path: Path
+) -> None:
+    messages = [
+        {"messageId": "m1", "isCreatedByUser": True, "text": CRANES},
+        {"messageId": "m2", "parentMessageId": "m1", "text": "To the south."},
+    ]
+    talk = {"conversationId": "c1", "options": {"promptPrefix": f"Be brief on {CRANES}."}}
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps({**talk, "messages": messages}))
+    import_files(desk.services.store, [path])
+    turns = Exchanges(desk.services.store).of(ConversationId(1))
+    for text in (desk.says(f"/brief {CRANES}"), desk.services.briefs.of_turns(turns)[0]):
+        assert "To the south." in text
+        assert "Be brief" not in text.partition("**Reply:**")[2]
 
 
 def test_a_brief_of_turns_quotes_those_that_fit_and_cuts_long_ones(desk: Desk) -> None:
@@ -251,7 +270,7 @@ def test_summaries_of_other_models_are_regenerated_after_a_confirmation(desk: De
     desk.says("/summarizer rebuild")
     assert desk.says("yes").count("0 of 1") == 2
     workers.run_until_idle([EXCHANGE, CONVERSATION])
-    exchange = desk.services.exchanges.of(own)[0].id
+    exchange = Exchanges(desk.services.store).of(own)[0].id
     models = [each.model for each in desk.services.summaries.versions("exchange", exchange)]
     assert models == ["extractive", "local:other", "extractive"]
     assert "nothing to regenerate" in desk.says("/summarizer rebuild")
