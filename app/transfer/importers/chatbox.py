@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.domain.conversations import Role
 from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.parsing.blocks import (
@@ -15,15 +14,7 @@ from app.transfer.importers.parsing.blocks import (
     thinking_block,
     unknown_part,
 )
-from app.transfer.importers.parsing.formats import (
-    ROLES,
-    Format,
-    NotKept,
-    Part,
-    Thread,
-    documents,
-    json_of,
-)
+from app.transfer.importers.parsing.formats import Format, NotKept, Part, Thread, documents, json_of
 from app.transfer.importers.parsing.values import (
     an_object,
     identity,
@@ -116,12 +107,8 @@ def _add(
             if name in thread.nodes:
                 parent = name
                 continue
-            role = ROLES.get(text_of(message.get("role")))
-            blocks = [] if role is None else _blocks(message)
-            if role is None:
-                thread.left_out.append((name, "it has no known role"))
-            at, model = moment(message.get("timestamp")), text_of(message.get("model")) or None
-            thread.add(name, parent, role or Role.USER, blocks, at, model)
+            at, model = message.get("timestamp"), message.get("model")
+            thread.add(name, parent, message.get("role"), _blocks(message), at, model)
             parent = name
             others = objects(an_object(forks.get(name)).get("lists"))
             waiting += ((objects(other.get("messages")), name) for other in others)

@@ -18,7 +18,6 @@ from app.transfer.importers.parsing.blocks import (
     unknown_part,
 )
 from app.transfer.importers.parsing.formats import (
-    ROLES,
     Format,
     NotKept,
     Part,
@@ -34,7 +33,6 @@ from app.transfer.importers.parsing.values import (
     an_object,
     identity,
     link_list,
-    moment,
     objects,
     strings,
     text_of,
@@ -95,21 +93,16 @@ def _conversation(
         last = thread.add("system", None, Role.SYSTEM, prompt)
     for message in objects(topic.get("messages")):
         name = identity(message.get("id")) or thread.generated_id()
-        role = ROLES.get(text_of(message.get("role")))
-        if role is None:
-            thread.left_out.append((name, "it has no known role"))
-            continue
-        asked = identity(message.get("askId"))
-        parent = asked if role is Role.ASSISTANT and asked in thread.nodes else last
-        model = an_object(message.get("model"))
-        by = text_of(model.get("id")) or text_of(message.get("modelId")) or None
+        role, asked = message.get("role"), identity(message.get("askId"))
+        parent = asked if role == Role.ASSISTANT and asked in thread.nodes else last
+        by = an_object(message.get("model")).get("id") or message.get("modelId")
         order = [identity(each) for each in strings(message.get("blocks"))]
         own = {identity(block.get("id")): block for block in blocks.get(name, ())}
         kept = [own[each] for each in order if each in own] or list(own.values())
         made = [each for block in kept for each in _block(block)]
-        at = moment(message.get("createdAt"))
-        thread.add(name, parent, role, made or text_block(message.get("content")), at, by)
-        is_sibling = parent == asked and last != asked and role is Role.ASSISTANT
+        said = made or text_block(message.get("content"))
+        thread.add(name, parent, role, said, message.get("createdAt"), by)
+        is_sibling = parent == asked and last != asked and role == Role.ASSISTANT
         if not is_sibling or message.get("foldSelected") is True:
             last = name
     return thread.finished(
@@ -181,15 +174,12 @@ def _database(
         for each in rows:
             message = _camel(each)
             name, parent = identity(message.get("id")), identity(message.get("parentId")) or root
-            role = ROLES.get(text_of(message.get("role")))
             content = an_object(thread.json(name, message.get("data")))
             blocks = [made for part in objects(content.get("parts")) for made in _part(part)]
             blocks += [made for old in objects(content.get("blocks")) for made in _block(old)]
-            if message.get("deletedAt"):
-                role = None
-            at = moment(message.get("createdAt"))
-            model = text_of(message.get("modelId")).rpartition("::")[2] or None
-            thread.add(name, parent, role or Role.USER, blocks if role else [], at, model)
+            kept = [] if message.get("deletedAt") else blocks
+            at, model = message.get("createdAt"), text_of(message.get("modelId"))
+            thread.add(name, parent, message.get("role"), kept, at, model.rpartition("::")[2])
         yield thread.finished(
             topic.get("id"),
             topic.get("name"),

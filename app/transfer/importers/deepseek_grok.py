@@ -33,7 +33,6 @@ from app.transfer.importers.parsing.values import (
     an_object,
     identity,
     link_list,
-    moment,
     objects,
     strings,
     text_of,
@@ -79,9 +78,7 @@ def _add_fragments(thread: Thread, key: str, node: dict[str, Any]) -> None:
             blocks.append(unknown_part(kind))
     for file in objects(message.get("files")):
         blocks.append(file_part(file.get("file_name"), ""))
-    model = text_of(message.get("model")) or None
-    at = moment(message.get("inserted_at"))
-    thread.add(name, parent, role, blocks, at, model)
+    thread.add(name, parent, role, blocks, message.get("inserted_at"), message.get("model"))
 
 
 def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
@@ -98,15 +95,8 @@ def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
             name = identity(response.get("_id")) or thread.generated_id()
             parent = identity(response.get("parent_response_id")) or last
             role = Role.USER if text_of(response.get("sender")) == "human" else Role.ASSISTANT
-            model = text_of(response.get("model")) or None
-            last = thread.add(
-                name,
-                parent,
-                role,
-                list(_grok_blocks(response)),
-                extended_json(response.get("create_time")),
-                model,
-            )
+            at, model = extended_json(response.get("create_time")), response.get("model")
+            last = thread.add(name, parent, role, _grok_blocks(response), at, model)
         yield thread.finished(
             about.get("id"),
             about.get("title"),

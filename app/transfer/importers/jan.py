@@ -11,8 +11,8 @@ from app.domain.transfer import Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import blocks_of, call_block, result_parts, text_block
 from app.transfer.importers.parsing.building import Imported
-from app.transfer.importers.parsing.formats import ROLES, Format, Part, Thread, lines
-from app.transfer.importers.parsing.values import an_object, identity, moment, objects, text_of
+from app.transfer.importers.parsing.formats import Format, Part, Thread, lines
+from app.transfer.importers.parsing.values import an_object, identity, objects, text_of
 
 SOURCE = "jan"
 
@@ -29,16 +29,10 @@ def read_jan(file: NamedStream) -> Imported:
             continue
         name = name or identity(message.get("thread_id"))
         own = identity(message.get("id")) or thread.generated_id()
-        role = ROLES.get(text_of(message.get("role")))
-        if role is None or own in thread.nodes:
-            thread.left_out.append(
-                (own, "it has no known role" if role is None else "it is there twice")
-            )
-            continue
-        at = moment(message.get("created_at") or message.get("created"))
+        at = message.get("created_at") or message.get("created")
         if not thread.nodes:
             thread.append("system", Role.SYSTEM, text_block(helper.get("instructions")), at)
-        thread.append(own, role, list(_blocks(message)), at, model)
+        thread.append(own, message.get("role"), _blocks(message), at, model)
     yield thread.finished(name, header.get("title"), header.get("created"), header.get("updated"))
 
 

@@ -15,14 +15,7 @@ from app.transfer.importers.parsing.blocks import (
     unknown_part,
 )
 from app.transfer.importers.parsing.formats import Format, Part, Thread, documents, extended_json
-from app.transfer.importers.parsing.values import (
-    an_object,
-    identity,
-    link_list,
-    moment,
-    objects,
-    text_of,
-)
+from app.transfer.importers.parsing.values import an_object, identity, link_list, objects, text_of
 
 SOURCE = "librechat"
 _ROOT = "00000000-0000-0000-0000-000000000000"
@@ -61,12 +54,11 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
         parent = identity(message.get("parentMessageId")) or above
         parent = root if parent in (_ROOT, None) else parent
         role = Role.USER if message.get("isCreatedByUser") is True else Role.ASSISTANT
-        model = text_of(message.get("model")) or None
-        at = moment(extended_json(message.get("createdAt")))
+        at = extended_json(message.get("createdAt"))
         if message.get("error") is True:
             thread.add(name, parent, role, error_part(message.get("text") or True), at)
             continue
-        thread.add(name, parent, role, _blocks(message), at, model)
+        thread.add(name, parent, role, _blocks(message), at, message.get("model"))
         last = name
     return thread.finished(
         record.get("conversationId"),

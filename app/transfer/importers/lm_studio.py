@@ -15,7 +15,7 @@ from app.transfer.importers.parsing.blocks import (
     text_block,
     unknown_part,
 )
-from app.transfer.importers.parsing.formats import ROLES, Format, Part, Thread, documents
+from app.transfer.importers.parsing.formats import Format, Part, Thread, documents
 from app.transfer.importers.parsing.values import (
     an_object,
     count,
@@ -31,7 +31,7 @@ _STATES = ("debugInfoBlock", "toolStatus")
 
 def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     record = an_object(value)
-    model = text_of(an_object(record.get("lastUsedModel")).get("identifier")) or None
+    model = an_object(record.get("lastUsedModel")).get("identifier")
     created_at = moment(record.get("createdAt"))
     thread = Thread(SOURCE, where)
     prompt = text_block(record.get("systemPrompt"))
@@ -42,13 +42,9 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
         below = above
         for index, version in enumerate(versions):
             name = f"{number}-{index}"
-            role = ROLES.get(text_of(version.get("role")))
-            if role is None:
-                thread.left_out.append((name, "it has no known role"))
-                continue
             at = _time(version) or created_at
-            by = text_of(an_object(version.get("senderInfo")).get("senderName")) or model
-            thread.add(name, above, role, list(_blocks(version)), at, by)
+            by = an_object(version.get("senderInfo")).get("senderName") or model
+            thread.add(name, above, version.get("role"), _blocks(version), at, by)
             if index == shown:
                 below = name
         above = below

@@ -22,7 +22,6 @@ from app.transfer.importers.parsing.blocks import (
 )
 from app.transfer.importers.parsing.building import Imported
 from app.transfer.importers.parsing.formats import (
-    ROLES,
     Format,
     Part,
     Thread,
@@ -42,7 +41,6 @@ from app.transfer.importers.parsing.values import (
     an_object,
     identity,
     link_list,
-    moment,
     objects,
     strings,
     text_of,
@@ -99,18 +97,12 @@ def _conversation(
         message = an_object(value)
         name = identity(message.get("id")) or identity(key)
         parent = identity(message.get("parentId")) or root
-        at = moment(message.get("timestamp"))
-        model = text_of(message.get("model") or message.get("model_id")) or None
-        role = ROLES.get(text_of(message.get("role")))
-        if role is None:
-            thread.left_out.append((name, "it has no known role"))
-            thread.add_node(name, parent, None)
-            continue
-        blocks = [*_message_blocks(message, role), *error_part(message.get("error"))]
-        if role is Role.USER:
+        blocks = [*_message_blocks(message), *error_part(message.get("error"))]
+        if message.get("role") == Role.USER:
             blocks += of_chat
             of_chat = []
-        thread.add(name, parent, role, blocks, at, model)
+        model = message.get("model") or message.get("model_id")
+        thread.add(name, parent, message.get("role"), blocks, message.get("timestamp"), model)
     meta = an_object(json_of(record.get("meta")))
     return thread.finished(
         record.get("id"),
@@ -127,14 +119,15 @@ def _conversation(
     )
 
 
-def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Part]:
+def _message_blocks(message: Mapping[str, Any]) -> list[Part]:
     content = json_of(message.get("content")) if isinstance(message.get("content"), bytes) else None
     content = message.get("content") if content is None else content
     blocks = list(_output(objects(json_of(message.get("output")))))
     if any(isinstance(each, Text) for each in blocks):
         pass  # it has the text, too
     elif isinstance(content, str):
-        blocks += _parts(content) if role is Role.ASSISTANT else text_block(content)
+        is_reply = message.get("role") == Role.ASSISTANT
+        blocks += _parts(content) if is_reply else text_block(content)
     else:
         blocks += blocks_of(content)
     for run in objects(json_of(message.get("code_executions"))):

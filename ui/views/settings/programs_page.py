@@ -112,7 +112,8 @@ class ProgramsPage(QWidget):
                 self.program.addItem(each.program, each)
         self._http = http = shown.http
         self.http.setChecked(http is not None)
-        self.http_address.setText(f"{http.url}  {http.problem}".strip() if http else "")
+        header = "Authorization: Bearer <key>"  # as programs call it in every language
+        self.http_address.setText(f"{http.url}  {http.problem or header}" if http else "")
         self.http_address.setVisible(http is not None)
         self.copy_key.setVisible(http is not None)
         no_source = tr("No program with sessions was found.")

@@ -110,32 +110,40 @@ class Thread(ConversationTree):
         self._source = source
 
     def append(
-        self, name: str, role: Role, blocks: Iterable[Part], at: object = None, model: object = None
+        self,
+        name: str,
+        role: object,
+        blocks: Iterable[Part],
+        at: object = None,
+        model: object = None,
     ) -> None:
-        """Add a message below the last one, as `add` does."""
-        self.last = Thread.add(self, name, self.last, role, blocks, at, model)
+        """Add a message below the last one, as `add` does; one with the id of another is left out."""
+        is_new = name not in self.nodes
+        Thread.add(self, name, self.last, role, blocks, at, model)
+        self.last = name if is_new else self.last
 
     def add(
         self,
         name: str,
         parent: str | None,
-        role: Role,
+        role: object,
         blocks: Iterable[Part],
         at: object = None,
         model: object = None,
     ) -> str:
         """Add a message and return its id; without blocks it is a hidden node.
 
-        `at` and `model` are as the export has them. Only replies keep their `model`. Parts that are
-        not kept are named in `left_out`.
+        `role`, `at` and `model` are as the export has them. Only replies keep their `model`. Parts that
+        are not kept are named in `left_out`, and so is a message without a known role.
         """
-        parts = list(blocks)
+        by = ROLES.get(role) if isinstance(role, str) else None
+        parts = list(blocks) if by else [NotKept("it has no known role")]
         kept = self.known_blocks(name, parts)
-        by = text_of(model) or None if role is Role.ASSISTANT else None
+        wrote = text_of(model) or None if by is Role.ASSISTANT else None
         shown = None
-        if kept:
+        if by and kept:
             shown = ImportedMessage(
-                name, parent, role, kept, moment(at), by, file_keys=keys_of(parts)
+                name, parent, by, kept, moment(at), wrote, file_keys=keys_of(parts)
             )
         self.add_node(name, parent, shown)
         return name
