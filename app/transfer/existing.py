@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.domain.changes import Change, ConversationEdited, OriginsAdded, TagsChanged
-from app.domain.conversations import OWN_SOURCE, Conversation, TitleOrigin
+from app.domain.conversations import OWN_SOURCE, Conversation, Message, Role, Text, TitleOrigin
 from app.domain.ids import ConversationId, MessageId, derived_uid, milliseconds
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.storage.engine.stamps import now
@@ -191,6 +191,34 @@ def metadata_updates(found: ImportedConversation, known: ExistingConversation) -
         if flags:
             changes.append(ConversationEdited(conversation.id, **flags))
     return changes
+
+
+def richer(
+    found: ImportedConversation, known: ExistingConversation, asked: Collection[str]
+) -> ImportedConversation | None:
+    """Return `found` as the user has `known`, if that is from a record without times of the same conversation.
+
+    Programs log in two places, and a log without times has no results of tools either. None if anything
+    was `asked` in the known one that `found` does not have.
+    """
+    before = known.conversation
+    if found.is_undated or known.message_ids or before.deleted_at is not None:
+        return None
+    undated_uid = uid_of(replace(found, is_undated=True), before.created_at)
+    if before.uid != undated_uid or not questions_in(found.messages).issuperset(asked):
+        return None
+    if before.title_origin is not TitleOrigin.FIRST_WORDS:
+        found = replace(found, title=before.title, title_origin=before.title_origin)
+    return replace(
+        found, pinned=before.pinned, archived=before.archived, private=before.private,
+        tags=tuple(dict.fromkeys((*found.tags, *known.tags))), recalls=before.recalls,
+        preset=before.preset or "", project=before.project or "",
+    )  # fmt: skip
+
+
+def questions_in(messages: Iterable[Message | ImportedMessage]) -> set[str]:
+    users = (each for each in messages if each.role is Role.USER)
+    return {block.text for each in users for block in each.blocks if isinstance(block, Text)}
 
 
 def visible_leaf(

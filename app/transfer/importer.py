@@ -19,20 +19,13 @@ from app.domain.changes import (
     TagsChanged,
     UidsRestored,
 )
-from app.domain.conversations import (
-    OWN_SOURCE,
-    Conversation,
-    Exchange,
-    Message,
-    Role,
-    Text,
-    TitleOrigin,
-)
+from app.domain.conversations import OWN_SOURCE, Conversation, Exchange, Message, TitleOrigin
 from app.domain.ids import ConversationId, MessageId
 from app.domain.passages import PassageKind
 from app.domain.transfer import AddedConversation, ImportedConversation, ImportedMessage
 from app.domain.turns import calculate_exchanges, turn_passage
 from app.language.titles import first_words
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.forgotten import forgotten_uids
@@ -50,6 +43,8 @@ from app.transfer.existing import (
     message_uid,
     metadata_updates,
     names_of,
+    questions_in,
+    richer,
     uid_of,
     visible_leaf,
 )
@@ -138,11 +133,20 @@ class ConversationImporter:
         for found in batch:
             self._store.throttle()
             known = existing.get(key_of(found))
+            poorer = None
+            if known is not None:
+                here = known.conversation.id
+                asked = questions_in(self._messages_here.get(here, ()))
+                if asked and (instead := richer(found, known, asked)):
+                    found, known, poorer = instead, None, here  # noqa: PLW2901
             gone = forgotten.intersection(names.get(key_of(found), ()))
             if gone and not self._restore_forgotten:
                 pending.append(PendingImport(key_of(found), ImportCounts(forgotten=1), None))
                 continue
             changes, counts = self._new(found) if known is None else self._update(found, known)
+            if poorer is not None:
+                changes.append(ConversationEdited(poorer, deleted_at=now()))
+                counts = ImportCounts(duplicates=counts.messages)
             if self._dry_run:
                 counts = self._not_seen_before(found, changes, counts)
             if gone:
@@ -156,7 +160,8 @@ class ConversationImporter:
                     changes.append(ConversationEdited(restored, restored=True))
             saved = self._store.commit(*changes) if changes and not self._dry_run else None
             new = None
-            if counts.conversations and isinstance(put := changes[0], ConversationPut):
+            is_new = counts.conversations or (poorer is not None and not self._dry_run)
+            if is_new and isinstance(put := changes[0], ConversationPut):
                 made = put.conversation
                 new = AddedConversation(made.id, made.title, made.created_at)
             ids = tuple(each.id for each in _added(changes)) if known is not None else ()
@@ -195,7 +200,7 @@ class ConversationImporter:
         is_known = bool(seen)
         added = _added(changes)
         new = {message.id for message in added if message.uid not in seen}
-        questions = _questions(added)
+        questions = questions_in(added)
         if len(new) == len(added) and not seen.isdisjoint(questions):
             new = set()  # as `_update` does
         seen.update((message.uid for message in added), questions)
@@ -262,7 +267,7 @@ class ConversationImporter:
         new, known_ids, ends = addition_to(
             found, known.message_ids, self._messages_here.get(here, ())
         )
-        if not known.message_ids and _questions(found.messages) & _questions(
+        if not known.message_ids and questions_in(found.messages) & questions_in(
             self._messages_here.get(here, ())
         ):
             new, duplicates = [], len(found.messages)  # another record of it, with other ids
@@ -381,8 +386,3 @@ class ConversationImporter:
 
 def _added(changes: Iterable[Change]) -> list[Message]:
     return [m for each in changes if isinstance(each, MessagesAdded) for m in each.messages]
-
-
-def _questions(messages: Iterable[Message | ImportedMessage]) -> set[str]:
-    users = (each for each in messages if each.role is Role.USER)
-    return {block.text for each in users for block in each.blocks if isinstance(block, Text)}

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from app.check import check
+from app.domain.changes import ConversationEdited
 from app.domain.conversations import Image
 from app.domain.errors import StorageError
 from app.domain.records.sources import SOURCES, SourceName
+from app.domain.transfer import ImportedConversation
 from app.domain.workers import WorkerName
 from app.storage.deletion.forget import forget_messages
 from app.storage.engine.store import Store
@@ -25,13 +27,14 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, shown_path
 from app.storage.tables.settings import Settings
 from app.transfer import open_replies, source_files
+from app.transfer.importers import read_export
 from app.transfer.importing import import_files
 from app.workers.followed import FollowedSources
 from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.source_reader import SourceReader
 from tests.fakes.command_line import Console
-from tests.fakes.export_files import log_records, write
+from tests.fakes.export_files import ANSWER, QUESTION, log_records, write
 from tests.fakes.files import png
 from tests.fakes.stored import made, opened
 
@@ -416,6 +419,36 @@ def test_a_session_that_cursor_keeps_twice_is_one_conversation(
     followed.read()
     titles = [each.title for each in Conversations(followed.store).listed()]
     assert sorted(titles) == sorted([*(each.title for each in before), "Which anchor holds?"])
+
+
+@pytest.mark.parametrize("has_more", [False, True])
+def test_a_transcript_of_cursor_that_was_read_first_gives_way_to_the_database(
+    followed: Followed, clean_home: Path, has_more: bool
+) -> None:
+    """It has no results of tools. What was asked in it alone is never lost."""
+    folder = clean_home / ".cursor/projects/p/agent-transcripts"
+    path = write("cursor", clean_home / "away")
+    (talk, *_) = (each for each in read_export(path) if isinstance(each, ImportedConversation))
+    said = [("user", QUESTION), ("assistant", "Mine."), *([("user", "More?")] if has_more else [])]
+    log = folder / talk.source_id / f"{talk.source_id}.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text(_text([{"role": r, "message": {"content": text}} for r, text in said]))
+    followed.settings.set(SOURCES[SourceName.CURSOR].setting, True)
+    assert followed.read() == 1
+    (first,) = Conversations(followed.store).listed()
+    followed.store.commit(ConversationEdited(first.id, pinned=True)).result()
+    place = clean_home / ".config/Cursor/User/globalStorage"
+    place.mkdir(parents=True)
+    path.rename(place / path.name)
+    for _ in range(2):  # the log is read once more, and adds nothing
+        followed.read()
+        os.utime(log)
+        texts = {text for title, text in followed.texts() if title in (talk.title, QUESTION)}
+        assert ("Mine." in texts, ANSWER in texts) == (has_more, not has_more)
+    kept = [each for each in Conversations(followed.store).listed() if each.pinned]
+    assert [each.id == first.id for each in kept] == [has_more]
+    (gone,) = Conversations(followed.store).by_ids([first.id]).values()
+    assert (gone.deleted_at is None) == has_more
 
 
 @pytest.mark.parametrize("is_waiting", [True, False])
