@@ -54,6 +54,7 @@ class Database:
     Attributes:
         is_damaged: Whether a part of it could not be read: it is not written any more, and the next start
             repairs it.
+        writer: The ident of the thread for which what the user writes waits, 0 before there is one.
         on_damaged: Called once, by the thread that met the damage.
 
     `read` may be called from any thread but those named with `forbid_this_thread` (the GUI's).
@@ -75,7 +76,7 @@ class Database:
         self._confirming = threading.RLock()
         self._is_confirming = False
         self._confirmer = threading.Thread()
-        self._writer = 0
+        self.writer = 0
         self._sound_at = -_SOUND_FOR_S
         self._limits = threading.Lock()
         self._copies = 0
@@ -116,7 +117,6 @@ class Database:
         ReadOnlyStorage or StorageError, after rolling back.
         """
         self.refuse_damaged()
-        self._writer = threading.get_ident()
         return self._with_reopening(2, self._transaction, work)
 
     def refuse_damaged(self) -> None:
@@ -298,7 +298,7 @@ class Database:
             return problem
         is_sure = is_sure_damage(error, self._path)
         unconfirmed = backup_failed(error) if is_copy else database_failed(error)
-        if threading.get_ident() == self._writer and not is_sure:
+        if threading.get_ident() == self.writer and not is_sure:
             # What the user writes waits for this thread, and to read 1 GB takes three seconds.
             if not self._confirmer.is_alive():
                 self._confirmer = threading.Thread(target=self._translated, args=(error,))
@@ -327,7 +327,7 @@ class Database:
         finally:
             self._is_confirming = False
         self._confirmer = threading.Thread()
-        self._writer = 0
+        self.writer = 0
         self._sound_at = time.monotonic()
         return False
 

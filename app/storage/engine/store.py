@@ -236,6 +236,7 @@ class Store(Queries):
         write.is_exclusive = any(isinstance(each, Deletion) for each in write.changes)
 
     def _serve(self) -> None:
+        self.database.writer = threading.get_ident()
         held: _Write | None = None
         while (first := held or self._queue.get()) is not None:
             held = None

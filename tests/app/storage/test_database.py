@@ -330,9 +330,9 @@ def test_a_write_that_meets_a_bug_of_the_database_is_repeated(database: Database
     assert ids(database) == [1]
 
 
-@pytest.mark.parametrize("name", ["read", "write"])
+@pytest.mark.parametrize("is_writer", [False, True])
 def test_an_unclear_error_is_damage_where_everything_cannot_be_read(
-    tmp_path: Path, name: str
+    tmp_path: Path, is_writer: bool
 ) -> None:
     made = new_database(tmp_path / "a.duckdb", tmp_path)
     made.write(lambda c: c.execute("INSERT INTO t SELECT hash(i) // 9 FROM range(300000) r(i)"))
@@ -342,9 +342,10 @@ def test_an_unclear_error_is_damage_where_everything_cannot_be_read(
     made = Database(tmp_path / "a.duckdb", tmp_path)
     reported: list[DatabaseDamaged] = []
     made.on_damaged = reported.append
+    made.writer = threading.get_ident() if is_writer else 0
     with pytest.raises(StorageError) as raised:
-        getattr(made, name)(mock.Mock(side_effect=NO_FILE))
-    assert isinstance(raised.value, DatabaseDamaged) is (name == "read")
+        made.read(mock.Mock(side_effect=NO_FILE))
+    assert isinstance(raised.value, DatabaseDamaged) is not is_writer
     until(lambda: made.is_damaged)
     with pytest.raises(DatabaseDamaged):
         made.write(mock.Mock(side_effect=NO_FILE))
@@ -362,6 +363,7 @@ def test_writing_does_not_wait_for_the_full_read_after_an_unclear_error(
         assert go_on.wait(20)
 
     monkeypatch.setattr(database_module, "read_everything", read)
+    database.writer = threading.get_ident()
     for _ in range(2):
         with pytest.raises(StorageError):
             database.write(mock.Mock(side_effect=NO_FILE))
