@@ -19,7 +19,6 @@ from app.transfer.importers.parsing.values import (
     an_object,
     identity,
     link_list,
-    moment,
     objects,
     text_of,
     title,
@@ -60,15 +59,16 @@ def _threads(
     heading = title(session.get("name"))
     shown = heading or title(session.get("threadName"))
     pinned = is_starred or session.get("starred") is True
-    newest = _prompted(objects(session.get("messages")), prompt)
-    yield _thread(newest, forks, where, name, shown, pinned=pinned)
-    for older in objects(session.get("threads")):
-        messages = _prompted(objects(older.get("messages")), prompt)
-        if messages:
-            own = identity(older.get("id"))
-            yield _thread(
-                messages, forks, where, own, title(older.get("name")) or heading, pinned=False
-            )
+    for each in [session, *objects(session.get("threads"))]:
+        messages = _prompted(objects(each.get("messages")), prompt)
+        if each is not session:
+            name, pinned = identity(each.get("id")), False
+            shown = title(each.get("name")) or heading
+        if messages or each is session:
+            thread = Thread(SOURCE, where)
+            last = _add(thread, messages, forks)
+            began = messages[0].get("timestamp") if messages else None
+            yield thread.finished(name, shown, began, leaf=last, pinned=pinned)
 
 
 def _prompted(messages: list[dict[str, Any]], prompt: str) -> list[dict[str, Any]]:
@@ -79,27 +79,10 @@ def _prompted(messages: list[dict[str, Any]], prompt: str) -> list[dict[str, Any
     return [told | {"timestamp": messages[0].get("timestamp")}, *messages]
 
 
-def _thread(
-    messages: list[dict[str, Any]],
-    forks: dict[str, Any],
-    where: str,
-    name: str,
-    shown: str,
-    *,
-    pinned: bool,
-) -> ImportedConversation | Skipped:
-    thread = Thread(SOURCE, where)
-    last = _add(thread, messages, None, forks)
-    created_at = moment(messages[0].get("timestamp")) if messages else None
-    return thread.finished(name, shown, created_at, leaf=last, pinned=pinned)
-
-
-def _add(
-    thread: Thread, messages: list[dict[str, Any]], last: str | None, forks: dict[str, Any]
-) -> str | None:
-    """Add messages below `last`, and the lists that were replaced below each; return the last one."""
-    waiting: list[tuple[list[dict[str, Any]], str | None]] = [(messages, last)]
-    end = last
+def _add(thread: Thread, messages: list[dict[str, Any]], forks: dict[str, Any]) -> str | None:
+    """Add messages, and the lists that were replaced below each; return the last one."""
+    waiting: list[tuple[list[dict[str, Any]], str | None]] = [(messages, None)]
+    end = None
     while waiting:
         branch, parent = waiting.pop(0)
         for message in branch:

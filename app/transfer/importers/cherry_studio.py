@@ -39,6 +39,7 @@ from app.transfer.importers.parsing.values import (
 )
 
 SOURCE = "cherry_studio"
+_TIMES = ("createdAt", "updatedAt")
 _STATES = frozenset(
     (
         "data-agent-session-fork", "data-agent-task-event", "data-clear", "data-compaction-anchor",
@@ -105,14 +106,8 @@ def _conversation(
         is_sibling = parent == asked and last != asked and role == Role.ASSISTANT
         if not is_sibling or message.get("foldSelected") is True:
             last = name
-    return thread.finished(
-        topic.get("id"),
-        about.get("name"),
-        about.get("createdAt"),
-        about.get("updatedAt"),
-        leaf=last,
-        pinned=about.get("pinned") is True,
-    )
+    given, pinned = map(about.get, ("name", *_TIMES)), about.get("pinned") is True
+    return thread.finished(topic.get("id"), *given, leaf=last, pinned=pinned)
 
 
 def _block(block: dict[str, Any]) -> Iterator[Part]:
@@ -180,14 +175,8 @@ def _database(
             kept = [] if message.get("deletedAt") else blocks
             at, model = message.get("createdAt"), text_of(message.get("modelId"))
             thread.add(name, parent, message.get("role"), kept, at, model.rpartition("::")[2])
-        yield thread.finished(
-            topic.get("id"),
-            topic.get("name"),
-            topic.get("createdAt"),
-            topic.get("updatedAt"),
-            leaf=topic.get("activeNodeId"),
-            pinned=bool(topic.get("isPinned")),
-        )
+        given, leaf = map(topic.get, ("id", "name", *_TIMES)), topic.get("activeNodeId")
+        yield thread.finished(*given, leaf=leaf, pinned=bool(topic.get("isPinned")))
 
 
 def _prompts(connection: sqlite3.Connection) -> dict[object, list[Part]]:

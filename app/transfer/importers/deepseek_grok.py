@@ -15,14 +15,7 @@ from app.transfer.importers.parsing.blocks import (
     unknown_part,
 )
 from app.transfer.importers.parsing.building import Imported
-from app.transfer.importers.parsing.formats import (
-    Format,
-    NotKept,
-    Part,
-    Thread,
-    documents,
-    extended_json,
-)
+from app.transfer.importers.parsing.formats import Format, NotKept, Part, Thread, documents
 from app.transfer.importers.parsing.json_events import (
     ConversationEnd,
     MessageEntry,
@@ -95,16 +88,10 @@ def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
             name = identity(response.get("_id")) or thread.generated_id()
             parent = identity(response.get("parent_response_id")) or last
             role = Role.USER if text_of(response.get("sender")) == "human" else Role.ASSISTANT
-            at, model = extended_json(response.get("create_time")), response.get("model")
+            at, model = response.get("create_time"), response.get("model")
             last = thread.add(name, parent, role, _grok_blocks(response), at, model)
-        yield thread.finished(
-            about.get("id"),
-            about.get("title"),
-            extended_json(about.get("create_time")),
-            extended_json(about.get("modify_time")),
-            leaf=last,
-            pinned=about.get("starred") is True,
-        )
+        given = map(about.get, ("id", "title", "create_time", "modify_time"))
+        yield thread.finished(*given, leaf=last, pinned=about.get("starred") is True)
 
 
 def _grok_blocks(response: dict[str, Any]) -> Iterator[Part]:

@@ -14,7 +14,7 @@ from app.transfer.importers.parsing.blocks import (
     text_block,
     unknown_part,
 )
-from app.transfer.importers.parsing.formats import Format, Part, Thread, documents, extended_json
+from app.transfer.importers.parsing.formats import Format, Part, Thread, documents
 from app.transfer.importers.parsing.values import an_object, identity, link_list, objects, text_of
 
 SOURCE = "librechat"
@@ -54,20 +54,14 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
         parent = identity(message.get("parentMessageId")) or above
         parent = root if parent in (_ROOT, None) else parent
         role = Role.USER if message.get("isCreatedByUser") is True else Role.ASSISTANT
-        at = extended_json(message.get("createdAt"))
+        at = message.get("createdAt")
         if message.get("error") is True:
             thread.add(name, parent, role, error_part(message.get("text") or True), at)
             continue
         thread.add(name, parent, role, _blocks(message), at, message.get("model"))
         last = name
-    return thread.finished(
-        record.get("conversationId"),
-        record.get("title"),
-        extended_json(record.get("createdAt")),
-        extended_json(record.get("updatedAt")),
-        leaf=last,
-        archived=record.get("isArchived") is True,
-    )
+    given = map(record.get, ("conversationId", "title", "createdAt", "updatedAt"))
+    return thread.finished(*given, leaf=last, archived=record.get("isArchived") is True)
 
 
 def _flat(

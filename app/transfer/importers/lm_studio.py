@@ -49,15 +49,9 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
                 below = name
         above = below
     ended = record.get("assistantLastMessagedAt") or record.get("userLastMessagedAt")
-    name = PurePath(where).name.split(".")[0]
-    yield thread.finished(
-        identity(record.get("createdAt")) or name,
-        record.get("name"),
-        created_at,
-        ended,
-        leaf=above,
-        pinned=record.get("pinned") is True,
-    )
+    own = identity(record.get("createdAt")) or PurePath(where).name.split(".")[0]
+    pinned = record.get("pinned") is True
+    yield thread.finished(own, record.get("name"), created_at, ended, leaf=above, pinned=pinned)
 
 
 def _time(version: dict[str, Any]) -> datetime | None:

@@ -356,12 +356,6 @@ def json_of(value: object) -> Any:
         return None
 
 
-def extended_json(value: object) -> object:
-    """Return a time as MongoDB's extended JSON writes it, anything else as it is."""
-    inner = an_object(value).get("$date", value)
-    return an_object(inner).get("$numberLong", inner)
-
-
 class Row(dict[str, Any]):
     """A row of a database by column; `row[name]` raises sqlite3.Error for a column it does not have."""
 

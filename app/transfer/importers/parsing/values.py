@@ -178,6 +178,9 @@ def moment(value: object) -> datetime | None:
     """
     if isinstance(value, datetime):
         return value  # it was read already
+    if isinstance(value, dict):  # as MongoDB's extended JSON writes it
+        inner = value.get("$date")
+        value = an_object(inner).get("$numberLong", inner)
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
