@@ -151,6 +151,17 @@ def test_a_compact_choice_leaves_the_room_of_its_arrow_to_the_model() -> None:
     assert widths[1] < widths[0]
 
 
+def test_a_long_name_of_a_model_uses_the_room_there_is_and_makes_none() -> None:
+    composer = Composer()
+    composer.model.show_model("p:" + "a-model-with-a-very-long-name/" * 5)
+    composer.show()
+    for width, has_room in ((340, False), (700, True)):
+        composer.resize(width, 120)
+        QApplication.processEvents()
+        assert (composer.model.width() == composer.model.sizeHint().width()) is has_room
+        assert composer.width() == width
+
+
 def test_a_chosen_preset_gives_the_focus_to_the_message(qtbot: QtBot) -> None:
     composer = Composer()
     composer.preset.show_choices({"a": "A", "b": "B"}, "a")

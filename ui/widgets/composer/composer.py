@@ -308,8 +308,7 @@ class Composer(QWidget):
 
     def _fit_bar(self) -> None:
         """Keep the choices narrow."""
-        for choice in (self.model, self.preset):
-            choice.setMaximumWidth(round(self.width() * _BAR_SHARE))
+        self.preset.setMaximumWidth(round(self.width() * _BAR_SHARE))
         self.memory.set_compact(not self._is_wide(_WIDE_EM))
         self.project.set_compact(not self._is_wide(_ROOMY_EM))
         self._show_preset()

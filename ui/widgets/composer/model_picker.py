@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.widgets.controls import PushButton, button, filled, row_of, with_key
@@ -47,6 +47,7 @@ class ModelPicker(PushButton):
         self.setAccessibleName(tr("Model"))
         self.setProperty("kind", "choice")
         self.setAutoDefault(False)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.clicked.connect(self._on_clicked)
         self.hide()
 
