@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 from zlib import crc32
@@ -180,6 +180,7 @@ def _document(
 
 _log = logging.getLogger(__name__)
 _MEMORY_BYTES = 48_000_000  # per writer thread; tantivy requires at least 15 MB
+_TOGETHER = 20  # passages: added one by one, each wakes tantivy's thread
 _END_S = 10.0  # for merges of segments
 _NICENESS = 5  # the window comes first
 _LAST_BYTES = 2_000  # of the process's errors, for the log
@@ -223,18 +224,15 @@ class LocalWriter:
         self._highest = highest
 
     def put(self, passages: Iterable[PassageText]) -> None:
-        maker = PassageDocuments()
-        made: dict[int, list[tuple[tantivy.Document, str]]] = {}
-        for passage in passages:
-            if passage.id <= self._highest:
-                self._writer.delete_documents_by_term(PASSAGE, passage.id)
-            made[passage.id] = list(maker.documents(passage))
-            self._highest = max(self._highest, passage.id)
-        for document, language in chain.from_iterable(
-            made.values()
-        ):  # one by one, each wakes a thread
-            self._writer.add_document(document)
-            self._languages[language] += 1
+        maker, left = PassageDocuments(), iter(passages)
+        while some := {each.id: each for each in islice(left, _TOGETHER)}:
+            made = [each for passage in some.values() for each in maker.documents(passage)]
+            for known in (each for each in some if each <= self._highest):
+                self._writer.delete_documents_by_term(PASSAGE, known)
+            for document, language in made:
+                self._writer.add_document(document)
+                self._languages[language] += 1
+            self._highest = max(self._highest, *some)
 
     def remove(self, passage_ids: Collection[int]) -> None:
         for each in passage_ids:
