@@ -4,14 +4,15 @@
 
 Works in a copy of a data directory, such as one that `tests.bench.scale --folder` has made, with a model
 server in a process of its own and all workers on. A round searches, opens a result, pages back, opens and closes
-panels, and every fifth sends a message. `growth` compares the last minute with the fifth: memory that is
-not of mapped files, threads, open files, widgets and tasks.
+panels, and every fifth sends a message. `growth` compares the means of the last five minutes with those of
+the five after the fifth: memory that is not of mapped files, threads, open files, widgets and tasks.
 """
 
 import asyncio
 import gc
 import itertools
 import shutil
+import statistics
 import threading
 import time
 from pathlib import Path
@@ -52,6 +53,7 @@ def main() -> None:
 async def _used(user: User, seconds: float) -> Figures:
     heartbeat, words = Heartbeat(), ZipfText()
     minutes: list[Figures] = []
+    worked_ms: list[float] = []
     stalls = {"over_100_ms": 0, "own_over_100_ms": 0}
     ends_at, minute_ends_at = time.monotonic() + seconds, time.monotonic() + 60
     for rounds in itertools.count(1):
@@ -59,14 +61,16 @@ async def _used(user: User, seconds: float) -> Figures:
         gaps, own = heartbeat.take()
         stalls["over_100_ms"] += sum(gap > 100 for gap in gaps)
         stalls["own_over_100_ms"] += sum(each > 100 for each in own)
+        worked_ms += own
         if time.monotonic() > minute_ends_at:
             minute_ends_at += 60
-            minutes.append({"rounds": rounds, **_size(), **latency(own, worst=True)})
+            minutes.append({"rounds": rounds, **_size(), **latency(worked_ms, worst=True)})
+            worked_ms.clear()
         if time.monotonic() > ends_at:
             break
     heartbeat.stop()
-    first, last = minutes[min(_SETTLED, len(minutes)) - 1], minutes[-1]
-    growth = {name: round(last[name] / first[name], 3) for name in _size()}
+    first, last = minutes[_SETTLED : 2 * _SETTLED] or minutes, minutes[-_SETTLED:]
+    growth = {name: round(_mean(last, name) / _mean(first, name), 3) for name in _size()}
     return {"rounds": rounds, **stalls, "growth": growth, "minutes": minutes}
 
 
@@ -91,6 +95,10 @@ async def _round(user: User, words: ZipfText, number: int) -> None:
         await user.say(words.text(8))
         await until(lambda: user.transcript.is_streaming)
         await until(lambda: not user.transcript.is_streaming)
+
+
+def _mean(minutes: list[Figures], name: str) -> float:
+    return float(statistics.mean(each[name] for each in minutes))
 
 
 def _size() -> dict[str, int]:
