@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QLineEdit, QMainWindow,
 from pytestqt.qtbot import QtBot
 
 from app.chat.models import ModelCard
+from app.chat.planner import NewConversation
 from app.check import CheckReport
 from app.domain.change_set import ChangeSet
 from app.domain.chat import ModelRef
@@ -481,7 +482,7 @@ class FakePicker(QObject):
 
 
 class FakePresetPicker(QObject):
-    changed, chosen_for_new = Signal(), Signal()
+    changed = Signal()
     model: str | None = None
 
 
@@ -608,8 +609,9 @@ def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(pick
     picker.presets.model = "b:small"
     picker.presets.changed.emit()
     assert picker.view.chosen == "a:x"
-    picker.presets.chosen_for_new.emit()
-    assert (picker.view.chosen, picker.open.new.model) == ("b:small", None)
+    picker.open.new = NewConversation(preset="small")
+    picker.presets.changed.emit()
+    assert picker.view.chosen == "b:small"
     picker.view.model.chosen.emit("a:default")
     assert picker.open.new.model == "a:default"
     picker.open.open_path(view_of(1))

@@ -278,7 +278,7 @@ class Picker:
             PresetPickerPresenter, presets=desk.presets, library=self.library, box=self.box
         )
         self.heard: list[str] = []
-        for name in ("changed", "chosen_for_new", "page_requested"):
+        for name in ("changed", "page_requested"):
             getattr(self.presenter, name).connect(lambda name=name: self.heard.append(name))
         desk.open.open_path(None)
 
@@ -299,10 +299,10 @@ def picker(desk: Desk, store: Store) -> Picker:
 def test_a_preset_is_chosen_for_a_conversation_that_begins(picker: Picker) -> None:
     assert picker.rows()[:2] == ["Commonplace", "Terse"]
     assert (picker.box.currentText(), picker.desk.open.new.preset) == ("Commonplace", None)
+    picker.desk.open.new = NewConversation("a:chosen before")
     picker.pick("Terse")
-    assert picker.desk.open.new.preset == picker.desk.terse.uid
+    assert picker.desk.open.new == NewConversation(preset=picker.desk.terse.uid)
     assert picker.presenter.model == "openai:small"
-    assert picker.heard[-1] == "chosen_for_new"
     picker.pick(picker.rows()[2])  # use it for new conversations
     assert picker.desk.presets.default().name == "Terse"
     picker.desk.tell()
@@ -329,7 +329,7 @@ def test_keys_and_wheel_choose_nothing_unseen(picker: Picker) -> None:
     )  # fmt: skip
     QApplication.sendEvent(box, wheel)
     assert not wheel.isAccepted()
-    assert (box.currentText(), picker.heard.count("chosen_for_new")) == ("Commonplace", 0)
+    assert (box.currentText(), picker.desk.open.new) == ("Commonplace", NewConversation())
 
 
 def test_the_preset_of_a_stored_conversation_follows_it(picker: Picker) -> None:

@@ -41,12 +41,10 @@ class PresetPickerPresenter(Presenter):
 
     Signals:
         changed: Another preset applies, or the one that applies has changed.
-        chosen_for_new: A preset was chosen for a conversation that has not begun.
         page_requested: Show the page of the settings.
     """
 
     changed = Signal()
-    chosen_for_new = Signal()
     page_requested = Signal()
 
     _presets: Presets
@@ -84,8 +82,9 @@ class PresetPickerPresenter(Presenter):
         if view is None:
             chosen = None if uid == self._default else uid
             self._conversation.new = replace(self._conversation.new, preset=chosen)
+            if self.model is not None:  # it answers in place of the model chosen before
+                self._conversation.new = replace(self._conversation.new, model=None)
             self._show()
-            self.chosen_for_new.emit()
             return
 
         def on_error(error: KnownError) -> None:
@@ -154,7 +153,6 @@ class ModelPickerPresenter(Presenter):
             shown.connect(self._show)
         self._bridge.subscribe(self._on_changed, "providers", "default_model")
         self._presets.changed.connect(self._show)
-        self._presets.chosen_for_new.connect(self._on_preset_chosen)
         self._view.model.opening.connect(self._on_models_requested)
         self._view.model.chosen.connect(self._on_model_chosen)
         self._view.model.favorite_toggled.connect(self._on_favorite_toggled)
@@ -171,11 +169,6 @@ class ModelPickerPresenter(Presenter):
 
     def _show(self, *_: object) -> None:
         self._view.show_model(self.chosen)
-
-    def _on_preset_chosen(self) -> None:
-        if self._presets.model is not None:
-            self._conversation.new = replace(self._conversation.new, model=None)
-        self._show()
 
     def _on_changed(self, changed: ChangeSet) -> None:
         for name in changed.providers:
