@@ -16,6 +16,7 @@ import pytest
 
 from app.domain import errors
 from app.domain.chat import Finished, Retrying
+from app.domain.translation import in_english
 from app.providers.http import client
 from app.providers.http.endpoint import Network, RequestTarget, SizeLimits
 from app.providers.http.error_classification import EndpointMissing
@@ -62,9 +63,10 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def shown(heard: Heard) -> str:
-    """Return the text of an error on the screen."""
+    """Return the text of an error where other programs read it, with plain quotation marks."""
     assert isinstance(heard.error, errors.KnownError)
-    return heard.error.display_text
+    with in_english():
+        return heard.error.display_text
 
 
 @pytest.fixture
