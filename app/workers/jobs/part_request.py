@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.domain.conversations import TitleOrigin
 from app.domain.records.facts import Fact, FactCategory, text_until
@@ -83,6 +83,14 @@ _FIELDS: Mapping[str, Schema] = {
         source_turn=_INTEGER,
     ),
 }
+
+
+class _Source(NamedTuple):
+    """A turn of a part that may state facts, the user's message, and the terms of its own words."""
+
+    place: int
+    message: MessageToRead
+    terms: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,46 +178,41 @@ class PartRequest:
             text = (
                 "" if operation == "end" else self._said(each.get("text") or "", _FACT_LIMIT_CHARS)
             )
-            place = _stating(text, each["source_turn"] - 1, sources)
+            source = _stating(text, each["source_turn"] - 1, sources)
             text = text and text_until(text, until, now())
-            source = sources.get(place)
             if source is None or not (text or (operation == "end" and known)):
                 continue
-            found.setdefault(place, []).append(
+            found.setdefault(source.place, []).append(
                 ExtractedFact(
                     text, FactCategory(each.get("category") or FactCategory.OTHER), "", "",
-                    source.id, source.said_at, known,
+                    source.message.id, source.message.said_at, known,
                     _date(each.get("valid_from")), until,
                 )
             )  # fmt: skip
         return {place: facts[:_MOST_FACTS_OF_A_TURN] for place, facts in found.items()}
 
-    def _sources(self) -> Mapping[int, MessageToRead]:
+    def _sources(self) -> Mapping[int, _Source]:
         """Return by turn the first message in which the user says something in their own words."""
-        own = {
-            place: [
-                each
-                for each in turn.exchange.messages
-                if each.by_user and _QUOTED.sub("", each.text).strip()
-            ]
-            for place, turn in enumerate(self.part.turns)
-            if turn.wants_facts
-        }
-        return {place: messages[0] for place, messages in own.items() if messages}
+        found: dict[int, _Source] = {}
+        for place, turn in enumerate(self.part.turns):
+            for each in turn.exchange.messages if turn.wants_facts else ():
+                own_words = _QUOTED.sub("", each.text).strip() if each.by_user else ""
+                if own_words and place not in found:
+                    found[place] = _Source(place, each, frozenset(content_terms(own_words)))
+        return found
 
 
-def _stating(fact: str, named: int, sources: Mapping[int, MessageToRead]) -> int:
-    """Return the turn that states a fact: the named one, unless another has clearly more of its words.
+def _stating(fact: str, named: int, sources: Mapping[int, _Source]) -> _Source | None:
+    """Return what states a fact: the named turn, unless another has clearly more of its words.
 
-    Small models number the turns wrongly.
+    Small models number the turns wrongly. None if the user says nothing of their own in the named one.
     """
+    if named not in sources:
+        return None
     words = frozenset(content_terms(fact))
-    held = {
-        place: len(words.intersection(content_terms(each.text))) for place, each in sources.items()
-    }
-    best = max(held, key=lambda place: held[place], default=named)
-    is_other = words and held.get(best, 0) >= held.get(named, 0) + _CLEARLY * len(words)
-    return best if is_other else named
+    best = max(sources.values(), key=lambda each: len(words & each.terms))
+    more = len(words & best.terms) - len(words & sources[named].terms)
+    return best if words and more >= _CLEARLY * len(words) else sources[named]
 
 
 def part_request(

@@ -112,18 +112,23 @@ def test_one_request_for_a_conversation_gives_the_results_of_all_three(bench: Be
     ("fact", "named", "stating"),
     [
         ("The user keeps bees in Thun.", 1, 2),  # all of its words are in the second turn
-        ("The user keeps bees in Thun.", 0, 2),
+        ("The user keeps bees in Thun.", 0, None),
         ("The user moved to Oslo.", 1, 1),
         ("The user is from Norway.", 1, 1),  # no turn has its words
-        ("The user is from Norway.", 4, None),
+        ("The user is from Norway.", 5, None),
         ("用户养蜜蜂。", 1, 3),
+        ("The user's brother keeps bees in Thun.", 4, None),  # a quotation
     ],
 )
 def test_a_fact_is_from_the_turn_with_its_words_when_a_model_numbers_the_turns_wrongly(
     bench: Bench, fact: str, named: int, stating: int | None
 ) -> None:
     talk = add_conversation(
-        bench.store, "I moved to Oslo in May.", "My parents keep bees in Thun.", "我在家里养蜜蜂。"
+        bench.store,
+        "I moved to Oslo in May.",
+        "My parents keep bees in Thun.",
+        "我在家里养蜜蜂。",
+        "> My brother keeps bees in Thun.",
     )
     bench.asker.replies_with(part_answer(said(fact, named)))
     bench.run()
