@@ -63,7 +63,8 @@ class PassagePart:
 
     Parts are ranked; a passage has the rank of its best part. `text` is the message, `calls` are tool
     calls with truncated arguments, of a document the headings above it, `results` are tool results (both weigh less). Results belong to the
-    message before them. Manual pages have two parts, other passages than turns one, with the role assistant.
+    message before them. Manual pages have two parts, other passages than turns one, with the role assistant;
+    instructions of a conversation have the role system.
     """
 
     id: PartId
@@ -100,6 +101,11 @@ class PassageText:
     created_at: datetime
     before: tuple[PassagePart, ...] = ()
     after: tuple[PassagePart, ...] = ()
+
+    @property
+    def said(self) -> tuple[PassagePart, ...]:
+        """The parts but for a conversation's instructions, which are found and never quoted."""
+        return tuple(each for each in self.parts if each.role is not Role.SYSTEM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,14 +146,14 @@ def _read(
         if each.passage_id not in shown:
             continue
         _, text = shown[each.passage_id]
-        parts = [part for part in text.parts if part.text or part.shown]
+        parts = [part for part in text.said if part.text or part.shown]
         texts = [part.text or part.shown for part in parts]
         if prepared is None:
             units: list[tuple[QuoteUnit, ...]] = [(QuoteUnit(text, 0),) for text in texts]
         else:
             units = quotable(prepared, texts, each.relevance)
         is_turn = each.kind is PassageKind.TURN
-        sides = [is_turn and part.role is not Role.ASSISTANT for part in parts]
+        sides = [is_turn and part.role is Role.USER for part in parts]
         yield each, list(map(_SideText, sides, units))
 
 

@@ -293,7 +293,7 @@ def _may_repeat(each: Ranked) -> bool:
 
 def _said(text: PassageText, *, is_user: bool) -> str:
     """Return the text of one side of a turn, with tool results."""
-    return "\n".join(each.shown for each in text.parts if (each.role is Role.USER) is is_user)
+    return "\n".join(each.shown for each in text.said if (each.role is Role.USER) is is_user)
 
 
 def _words(text: str) -> Words:

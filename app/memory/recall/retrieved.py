@@ -66,7 +66,7 @@ def retrieved_messages(
         if (whole := shown.get(passage_id_of(each.part_id))) is None:
             continue
         place, text = whole
-        part = next((part for part in text.parts if part.id == each.part_id), None)
+        part = next((part for part in text.said if part.id == each.part_id), None)
         if part is None or part.message_id is None or place.exchange_id is None:
             continue
         made.append(
@@ -76,7 +76,7 @@ def retrieved_messages(
                 message_id=part.message_id,
                 turn_number=place.turn_number or 0,
                 said_at=place.created_at,
-                is_user=part.role is not Role.ASSISTANT,  # instructions are no reply
+                is_user=part.role is Role.USER,
                 text=part.text or part.shown,
             )
         )
@@ -128,7 +128,9 @@ def _exchange(
     if place.conversation_id is None or place.exchange_id is None:
         return None
     best = next((part for part in text.parts if part.id == ranked.part_id), None)
-    parts = [part for part in text.parts if part.text] or list(text.parts)
+    parts = [part for part in text.said if part.text] or list(text.said)
+    if not parts:
+        return None
     units = quotable(prepared, [part.text or part.shown for part in parts], ranked.relevance)
     return RetrievedExchange(
         match=match_score(ranked, place, verdicts),
@@ -138,7 +140,7 @@ def _exchange(
         turn_number=place.turn_number or 0,
         started_at=place.created_at,
         texts=tuple(
-            QuotableText(part.role is not Role.ASSISTANT, each)
+            QuotableText(part.role is Role.USER, each)
             for part, each in zip(parts, units, strict=True)
         ),
         is_shown=place.is_shown,

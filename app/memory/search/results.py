@@ -109,11 +109,11 @@ class _FoundResult:
         if self.place.kind in DOCUMENT_KINDS and self.text.parts:
             return snippet(self.text.parts[-1].text, query)
         best = self.part
-        rest = [each for each in self.text.parts if each is not best]
+        rest = [each for each in self.text.said if each is not best]
         order = rest
         if best is not None:
             is_shown = best.role is Role.USER and len(best.text) <= SNIPPET_CHARS
-            order = [*rest, best] if is_shown else [best, *rest]
+            order = [*rest, best] if is_shown or best.role is Role.SYSTEM else [best, *rest]
         for part in order:
             if (cut := matching_snippet(part.shown, query)) is not None and cut.marks:
                 return cut

@@ -142,7 +142,7 @@ def test_a_brief_quotes_with_links(desk: Desk) -> None:
         desk.run("/brief")
 
 
-def test_instructions_of_a_conversation_are_never_quoted_as_its_reply(
+def test_instructions_of_a_conversation_are_never_quoted_as_what_was_said(
     desk: Desk, tmp_path: Path
 ) -> None:
     messages = [
@@ -156,7 +156,7 @@ def test_instructions_of_a_conversation_are_never_quoted_as_its_reply(
     turns = Exchanges(desk.services.store).of(ConversationId(1))
     for text in (desk.says(f"/brief {CRANES}"), desk.services.briefs.of_turns(turns)[0]):
         assert "To the south." in text
-        assert "Be brief" not in text.partition("**Reply:**")[2]
+        assert "Be brief" not in text
 
 
 def test_a_brief_of_turns_quotes_those_that_fit_and_cuts_long_ones(desk: Desk) -> None:
