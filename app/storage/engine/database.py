@@ -326,8 +326,6 @@ class Database:
             return isinstance(error, DatabaseDamaged)
         finally:
             self._is_confirming = False
-        self._confirmer = threading.Thread()
-        self.writer = 0
         self._sound_at = time.monotonic()
         return False
 

@@ -370,6 +370,15 @@ def test_writing_does_not_wait_for_the_full_read_after_an_unclear_error(
     assert has_begun.wait(20)
     add(database, 1)
     go_on.set()
+    until(lambda: not database._confirmer.is_alive())
+    go_on.clear()
+    has_begun.clear()
+    database._sound_at -= 1_000
+    with pytest.raises(StorageError):
+        database.write(mock.Mock(side_effect=NO_FILE))
+    assert has_begun.wait(20)
+    assert database._confirmer.is_alive(), "closing waits for it"
+    go_on.set()
     database.close()
     assert not database.is_damaged
 
