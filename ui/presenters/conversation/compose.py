@@ -32,7 +32,7 @@ class ComposePresenter(Presenter):
 
     Signals:
         queued: A `Draft` that was sent while a reply runs here.
-        start_failed: A reply did not begin in this conversation (its id).
+        start_failed: A reply did not begin in this place of drafts.
     """
 
     _exchanges: ExchangeLoop
@@ -49,7 +49,7 @@ class ComposePresenter(Presenter):
     def _set_up(self) -> None:
         self._composer = self._view.composer
         self._edited: tuple[ExchangeId, MessageId] | None = None
-        # Replies that were requested and have not begun; set once the user pressed Stop.
+        # Replies that were requested and have not begun, by place; set once the user pressed Stop.
         self._starts: dict[ConversationId | None, asyncio.Event] = {}
         self._conversation.opened.connect(self._on_conversation_opened)
         self._composer.send_requested.connect(self._on_send_requested)
@@ -61,7 +61,7 @@ class ComposePresenter(Presenter):
         """Stop the reply of the open conversation, also one that has not begun yet."""
         conversation_id = self._conversation.conversation_id
         reply = self._replies.of(conversation_id) if conversation_id is not None else None
-        start = self._starts.get(conversation_id)
+        start = self._starts.get(self._conversation.drafts.place_of(conversation_id))
         if reply is not None:
             reply.stop()
         elif start is not None:
@@ -93,7 +93,7 @@ class ComposePresenter(Presenter):
 
     def _is_running(self, conversation_id: ConversationId | None) -> bool:
         is_begun = conversation_id is not None and self._replies.of(conversation_id) is not None
-        return is_begun or conversation_id in self._starts
+        return is_begun or self._conversation.drafts.place_of(conversation_id) in self._starts
 
     def _start(
         self,
@@ -103,9 +103,8 @@ class ComposePresenter(Presenter):
     ) -> None:
         if self._conversation.conversation_id == conversation_id:
             self._conversation.show_running(True)
-        place, new = conversation_id, NewConversation()
-        if conversation_id is None:
-            place, new = self._conversation.drafts.here, self._conversation.new
+        place = self._conversation.drafts.place_of(conversation_id)
+        new = NewConversation() if conversation_id is not None else self._conversation.new
         self._bridge.submit(
             self._send(conversation_id, draft, edited, place, new),
             lambda error: self._on_send_failed(error, draft, edited, place),
@@ -122,23 +121,15 @@ class ComposePresenter(Presenter):
         conversation, blocks = self._conversation, (Text(draft.text), *draft.files)
         choice = await self._choice(draft)
         if edited is not None:
-            await self._follow(
-                lambda: self._exchanges.edit(*edited, blocks, choice), conversation_id
-            )
+            await self._follow(lambda: self._exchanges.edit(*edited, blocks, choice), place)
             return
-        is_here = conversation.drafts.here == place
         is_shown = conversation.conversation_id == conversation_id
-        await self._follow(
+        reply = await self._follow(
             lambda: self._exchanges.send(conversation_id, blocks, new, choice),
-            conversation_id,
+            place,
             conversation.view if is_shown else None,
         )
-        # A draft saved before the message was stored is deleted with it.
-        if is_here:
-            if self._composer.draft != Draft() and not self._composer.is_editing:
-                conversation.drafts.save(conversation.drafts.here, self._composer.draft)
-        elif (typed := conversation.drafts.typed(place)) != Draft():
-            conversation.drafts.save(place, typed)
+        conversation.drafts.note_stored(place, reply.plan.conversation.id)
 
     async def _choice(self, draft: Draft) -> RecallChoice:
         """Return what memory may bring to a message, with the conversations that it mentions."""
@@ -156,9 +147,10 @@ class ComposePresenter(Presenter):
     ) -> None:
         """Put text and files back in front of what was added since."""
         self._on_start_failed(error)
-        if self._conversation.drafts.here != place:
+        drafts = self._conversation.drafts
+        if drafts.here != place or (edited is None and self._composer.is_editing):
             if edited is None:
-                self._conversation.drafts.save(place, draft)
+                drafts.save(place, draft.followed_by(drafts.typed(place)))
             return
         draft = draft.followed_by(self._composer.draft)
         if edited is not None:
@@ -166,17 +158,20 @@ class ComposePresenter(Presenter):
             self._composer.begin_edit(draft)
         else:
             self._composer.show_draft(draft)
-            self._conversation.drafts.save(place, draft)
+            drafts.save(place, draft)
 
     async def _follow(
         self,
         request: Callable[[], "Future[Reply]"],
-        started_in: ConversationId | None,
+        place: ConversationId | None,
         shown: ConversationView | None = None,
-    ) -> None:
-        """Start a reply and show it once its turn is stored; it continues the branch that is `shown`."""
+    ) -> Reply:
+        """Start a reply and show it where it was asked for, once its turn is stored.
+
+        It continues the branch that is `shown`.
+        """
         conversation = self._conversation
-        start = self._starts[started_in] = asyncio.Event()
+        start = self._starts[place] = asyncio.Event()
         try:
             if shown is not None and shown.path:
                 last = shown.path[-1]
@@ -184,23 +179,24 @@ class ComposePresenter(Presenter):
                     await self._bridge.write(lambda: self._library.switch_branch(last.id))
             reply = await self._bridge.wait(request())
         except KnownError:
-            self.start_failed.emit(started_in)
+            self.start_failed.emit(place)
             raise
         finally:
-            if self._starts.get(started_in) is start:
-                del self._starts[started_in]
+            if self._starts.get(place) is start:
+                del self._starts[place]
         self._replies.add(reply)
         self._view.banner.leave()  # such as why the last attempt failed
         if start.is_set():
             reply.stop()
-        if conversation.conversation_id == conversation.target_id == started_in:
+        is_open = conversation.conversation_id == conversation.target_id
+        if is_open and conversation.drafts.here == place:
             await conversation.show_started(reply)
+        return reply
 
     def _on_start_failed(self, error: KnownError) -> None:
         self._view.banner.show_error(error)
         opened = self._conversation.conversation_id
-        running = opened is not None and self._replies.of(opened) is not None
-        self._conversation.show_running(running)
+        self._conversation.show_running(self._is_running(opened))
 
     # -- commands about a turn
 

@@ -186,9 +186,13 @@ class Drafts(Presenter):
 
     @property
     def here(self) -> ConversationId | None:
-        """The conversation that what is typed belongs to; None for a new one, or `NEW_PRIVATE`."""
-        here = self._conversation.target_id
-        return NEW_PRIVATE if here is None and self._conversation.is_private else here
+        """The place that what is typed belongs to."""
+        return self.place_of(self._conversation.target_id)
+
+    def place_of(self, conversation_id: ConversationId | None) -> ConversationId | None:
+        """Return a conversation's id; for the new one that is shown None, or `NEW_PRIVATE`."""
+        is_private = conversation_id is None and self._conversation.is_private
+        return NEW_PRIVATE if is_private else conversation_id
 
     def save(self, conversation_id: ConversationId | None, draft: Draft) -> None:
         """Store what was typed and not sent; that of `NEW_PRIVATE` is kept until the program ends."""
@@ -204,12 +208,27 @@ class Drafts(Presenter):
 
     def typed(self, conversation_id: ConversationId | None) -> Draft:
         """Return what was typed in a conversation in this session and not sent."""
-        return self._drafts.get(conversation_id, Draft())
+        known = self._drafts.get(conversation_id, Draft())
+        return self._unread.get(conversation_id, known)
 
     def note_sent(self) -> None:
         """Take note that the draft is being sent; it is deleted with the message's commit."""
         here = self.here
         (self._unread if here in self._unread else self._drafts)[here] = Draft()
+
+    def note_stored(self, place: ConversationId | None, conversation_id: ConversationId) -> None:
+        """Store again what was typed since a message was sent: the commit deletes its draft.
+
+        If the new conversation in which it was typed is shown as a stored one now, it goes along.
+        """
+        typed = self.typed(place)
+        if self.here == conversation_id:
+            if place != conversation_id and typed != Draft():
+                self.save(place, Draft())
+            place = conversation_id
+            typed = typed if self._composer.is_editing else self._composer.draft
+        if typed != Draft():
+            self.save(place, typed)
 
     def _on_draft_changed(self, draft: Draft) -> None:
         if not self._composer.is_editing and self._conversation.loads:

@@ -239,6 +239,20 @@ def test_a_failed_message_of_a_conversation_just_left_is_its_draft(compose: Comp
     assert compose.library.drafts[-1] == (TALK, "first")
 
 
+@pytest.mark.parametrize("private", [False, True])
+def test_a_failed_message_stands_above_what_was_typed_since_in_a_conversation_left(
+    compose: Compose, private: bool
+) -> None:
+    if private:
+        compose.conversation.begin_new(private=True)
+    compose.send("first")
+    compose.type("second")
+    compose.conversation.open(ConversationId(8))
+    compose.fail()
+    compose.conversation.begin_new(private=True) if private else compose.conversation.open(TALK)
+    assert compose.text == "first\n\nsecond"
+
+
 def test_stop_before_the_commit_stops_the_reply_that_then_begins(compose: Compose) -> None:
     compose.send("first")
     compose.pane.composer.box.escaped.emit()
@@ -661,6 +675,47 @@ def test_what_is_typed_in_a_new_private_conversation_is_kept_but_never_stored(
     compose.conversation.begin_new()
     assert compose.text == "ordinary"
     assert not any("secret" in text for _, text in compose.library.drafts)
+
+
+FIRST = exchange(3, None, message_ids=(MessageId(30),))
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_a_new_conversation_does_not_take_the_place_of_one_of_the_other_kind(
+    compose: Compose, private: bool
+) -> None:
+    compose.conversation.begin_new(private=private)
+    compose.send("first")
+    compose.conversation.begin_new(private=not private)
+    compose.type("here")
+    compose.commit(FIRST, in_conversation=12)
+    compose.pane.composer.flush_draft()
+    assert compose.conversation.conversation_id is None
+    assert compose.conversation.is_private is not private
+    assert compose.text == "here"
+    assert compose.library.drafts == ([(None, "here")] if private else [])
+
+
+def test_both_kinds_of_new_conversation_begin_at_the_same_time(compose: Compose) -> None:
+    compose.conversation.begin_new()
+    compose.send("first")
+    compose.conversation.begin_new(private=True)
+    compose.send("second")
+    assert sent(compose) == ["first", "second"]
+
+
+def test_what_is_typed_before_the_first_commit_goes_along_into_the_conversation(
+    compose: Compose,
+) -> None:
+    compose.conversation.begin_new()
+    compose.send("first")
+    compose.type("second")
+    compose.pane.composer.flush_draft()
+    compose.commit(FIRST, in_conversation=12)
+    assert compose.text == "second"
+    assert dict(compose.library.drafts) == {None: "", 12: "second"}
+    compose.conversation.begin_new()
+    assert compose.text == ""
 
 
 def test_a_message_does_not_go_to_the_conversation_that_is_left(compose: Compose) -> None:
