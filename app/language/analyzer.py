@@ -38,7 +38,7 @@ from app.language.word_forms import (
 SLICE_CHARS = 32_768  # at most 64 KB of Latin, Greek or Cyrillic; about 3 ms
 COMPOUND_CHARS = 9  # words at least this long may be compounds ("Haustüren" is 9)
 _BLOB_CHARS = 300  # a longer run of base64 is a file
-_MAX_KNOWN = 80_000  # chunks and as many pieces, about 20 MB
+_MAX_KNOWN = 32_000  # chunks of a language and as many pieces: some 13 MB
 
 
 UNSPACED = (

@@ -27,6 +27,7 @@ from app.domain.turns import calculate_exchanges, turn_passage
 from app.language.titles import first_words
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.forgotten import forgotten_uids
 from app.storage.tables.passages.queries import Passages
@@ -114,6 +115,7 @@ class ConversationImporter:
         self._own = own
         self._restore_forgotten = restore_forgotten
         self._dry_run = dry_run
+        self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
         self._seen: dict[ConversationKey, set[str]] = {}  # uids and questions, by a dry run
@@ -136,8 +138,12 @@ class ConversationImporter:
             poorer = None
             if known is not None:
                 here = known.conversation.id
-                asked = questions_in(self._messages_here.get(here, ()))
-                if asked and (instead := richer(found, known, asked)):
+                said = self._messages_here.get(here, ())
+                if (
+                    said
+                    and (instead := richer(found, known, questions_in(said)))
+                    and self._conversations.are_imported([each.id for each in said])
+                ):
                     found, known, poorer = instead, None, here  # noqa: PLW2901
             gone = forgotten.intersection(names.get(key_of(found), ()))
             if gone and not self._restore_forgotten:

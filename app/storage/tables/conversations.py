@@ -1,6 +1,6 @@
 """Conversations: their rows, tags, drafts and the origins of imported records."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
@@ -303,6 +303,15 @@ class Conversations(StoreReader):
             [source, message_id],
         )
         return rows[0][0] if rows else None
+
+    def are_imported(self, message_ids: Collection[MessageId]) -> bool:
+        """Return whether all of some messages were imported, none written or generated here."""
+        (count,) = self._store.row(
+            "SELECT count(DISTINCT local_id) FROM origin WHERE kind = 'message' "
+            "AND local_id IN (SELECT unnest(?))",
+            [list(message_ids)],
+        ) or (0,)
+        return count == len(message_ids)
 
     def ids_by_uid(self, uids: Iterable[str]) -> Mapping[str, ConversationId]:
         """Return the conversations that have one of these uids, by uid."""

@@ -37,6 +37,7 @@ from tests.fakes.command_line import Console
 from tests.fakes.export_files import ANSWER, QUESTION, log_records, write
 from tests.fakes.files import png
 from tests.fakes.stored import made, opened
+from tests.fakes.summarizers import go_on
 
 _NOW = datetime(2026, 3, 5, tzinfo=UTC)
 
@@ -421,9 +422,9 @@ def test_a_session_that_cursor_keeps_twice_is_one_conversation(
     assert sorted(titles) == sorted([*(each.title for each in before), "Which anchor holds?"])
 
 
-@pytest.mark.parametrize("has_more", [False, True])
+@pytest.mark.parametrize(("has_more", "goes_on"), [(False, False), (True, False), (False, True)])
 def test_a_transcript_of_cursor_that_was_read_first_gives_way_to_the_database(
-    followed: Followed, clean_home: Path, has_more: bool
+    followed: Followed, clean_home: Path, has_more: bool, goes_on: bool
 ) -> None:
     """It has no results of tools. What was asked in it alone is never lost."""
     folder = clean_home / ".cursor/projects/p/agent-transcripts"
@@ -437,6 +438,9 @@ def test_a_transcript_of_cursor_that_was_read_first_gives_way_to_the_database(
     assert followed.read() == 1
     (first,) = Conversations(followed.store).listed()
     followed.store.commit(ConversationEdited(first.id, pinned=True)).result()
+    if goes_on:  # here, with words that the database has too
+        go_on(followed.store, first, Exchanges(followed.store).of(first.id)[-1], QUESTION)
+        has_more = True
     place = clean_home / ".config/Cursor/User/globalStorage"
     place.mkdir(parents=True)
     path.rename(place / path.name)
