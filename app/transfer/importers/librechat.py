@@ -1,6 +1,7 @@
 """The LibreChat importer: exported conversations, flat or as trees, and dumps of its two collections."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from app.domain.conversations import Role
@@ -99,7 +100,8 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
         if each.get("filename") or kind not in each:
             found.append(file_part(each.get("filename"), kind, "", text_of(each.get("text"))))
             continue
-        pages = (page for few in an_object(each[kind]).values() for page in objects(few))
+        lists = (few for few in an_object(each[kind]).values() if isinstance(few, list))
+        pages = map(an_object, chain.from_iterable(lists))
         links = text_block(link_list((page.get("title"), page.get("link")) for page in pages))
         found += links or [unknown_part(kind)]
     return found

@@ -160,11 +160,14 @@ def read_export(
 
 
 def _with_damage(made: Imported, where: str) -> Imported:
-    """Yield what a reader makes, and after it whether values in it were left out."""
+    """Yield what a reader makes, and before it whether values in it were left out.
+
+    What was read before the first conversation may be the list of them: that is said of the file.
+    """
     take_damage()  # of a reader that was not asked for all
-    for each in chain(made, (None,)):
+    for at, each in enumerate(chain(made, (None,))):
         if take_damage():
-            title = each.title if isinstance(each, ImportedConversation) else ""
+            title = each.title if at and isinstance(each, ImportedConversation) else ""
             yield Skipped(f"'{title}'" if title else where, "values in its lists are damaged")
         if each is not None:
             yield each

@@ -281,6 +281,14 @@ def test_what_is_not_kept_is_named(name: str, tmp_path: Path) -> None:
     assert named in why
 
 
+def test_a_damaged_list_of_conversations_is_said_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "talks.json"
+    talks = [_librechat(_ASKED_LIBRECHAT), "Ohm?"]
+    path.write_text(json.dumps(talks))
+    (skipped,) = (each for each in read_export(path) if isinstance(each, Skipped))
+    assert skipped.where == "talks.json"
+
+
 def test_parts_of_cherry_studio_s_database_are_kept_or_named(tmp_path: Path) -> None:
     path = write("cherry_studio_database", tmp_path)
     cited = {"category": "citation", "content": {"results": [_LINK], "source": "web"}}
