@@ -23,6 +23,7 @@ from app.domain.recall import (
     RetrievalResult,
     SegmentContext,
 )
+from app.domain.text import clean
 from app.language.analyzer import surface_words_of
 from app.memory.context.items import NOT_THIS_TIME
 from app.memory.context.text import best_of_summary, best_sentence
@@ -205,7 +206,7 @@ class TypedRecall:
         """
         text = draft.text
         mentions = self._mentions.in_text(text)
-        is_short = len(surface_words_of(text)) < MIN_WORDS and not mentions
+        is_short = len(surface_words_of(clean(text))) < MIN_WORDS and not mentions
         if is_short or text.startswith("/"):
             return TypedContribution()
         choice = replace(draft.choice, mentioned=tuple(each.conversation_id for each in mentions))

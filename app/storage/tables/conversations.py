@@ -311,7 +311,7 @@ class Conversations(StoreReader):
             "AND local_id IN (SELECT unnest(?))",
             [list(message_ids)],
         ) or (0,)
-        return count == len(message_ids)
+        return bool(count == len(message_ids))
 
     def ids_by_uid(self, uids: Iterable[str]) -> Mapping[str, ConversationId]:
         """Return the conversations that have one of these uids, by uid."""
