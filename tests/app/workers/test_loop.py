@@ -472,7 +472,7 @@ def test_a_server_s_message_is_on_the_screen_but_in_neither_log_nor_database(
     }
     with watched.hosted():
         until(lambda: watched.worker.is_drained)
-        assert "not about 'my diary'" in watched.worker.status().blocked_by
+        assert "not about “my diary”" in watched.worker.status().blocked_by
     ((failed,),) = store.read(lambda c: c.execute("SELECT error FROM attempt").fetchall())
     assert "does not accept the request" in failed
     assert "here does not allow this key" in caplog.text
