@@ -37,6 +37,7 @@ from ui.presenters.conversation.list_commands import ConversationCommands, Remov
 from ui.presenters.conversation.navigation import FindPresenter, HistoryPresenter, LinkPresenter
 from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.conversation.recall import RecallPresenter
+from ui.presenters.conversation.reply_and_draft import NEW_PRIVATE
 from ui.presenters.conversation.sidebar_list import ConversationListPresenter
 from ui.presenters.conversation.turns import RunningReplies
 from ui.presenters.first_steps import WelcomePresenter
@@ -267,7 +268,8 @@ class CreatedPresenters(QObject):
         self.imports.imported.connect(watch.note_import)
         self.attach = AttachPresenter(
             bridge, services.attachments, services.models.sees_images, self.imports.start,
-            self.documents.offer, self._window.chat,
+            self.documents.offer, partial(self.conversation.drafts.typed, NEW_PRIVATE),
+            self._window.chat,
         )  # fmt: skip
 
     def _create_recall(self, navigation: Navigation) -> None:

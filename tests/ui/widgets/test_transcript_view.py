@@ -377,6 +377,20 @@ def footer_label(shown: Shown, index: int) -> str:
     return shown.turn(index).frames()[1].footer.findChildren(QLabel)[0].accessibleName()
 
 
+def test_a_reply_that_is_stored_after_the_next_one_began_does_not_end_that(shown: Shown) -> None:
+    first = shown.add_reply()
+    shown.view.append(Text("One."))
+    stored = message(99, Role.ASSISTANT, Text("One."))
+    content = TurnContent((*shown.contents[first].messages, stored))
+    second = shown.add_reply()
+    shown.view.append(Text("Two"))
+    shown.view.finish_reply(first, content)
+    shown.view.append(Text(" more."))
+    shown.settle()
+    assert shown.view.is_streaming
+    assert (shown.texts(first)[-1], shown.texts(second)[-1]) == ("One.", "Two more.")
+
+
 def test_a_finished_reply_is_not_rendered_again_when_it_is_stored(shown: Shown) -> None:
     index = shown.add_reply()
     call, result = ToolCall("c", "find", '{"query": "x"}'), ToolResult("c", "find", "!", False, 120)

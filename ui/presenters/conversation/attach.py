@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.domain.attachments import FILES_MAX, hashes_of
 from app.domain.chat import ModelRef
-from app.domain.conversations import File, Image
+from app.domain.conversations import Draft, File, Image
 from app.domain.errors import KnownError, StorageError
 from app.domain.translation import tr
 from app.storage.safety.attachments import AttachmentFiles
@@ -34,13 +34,15 @@ class AttachPresenter(Presenter):
     """Puts files into the composer. Reading, hashing and decoding run on the bridge's pool.
 
     `sees_images` returns whether a model reads images, None if unknown; it may block. `import_files`
-    imports exports, `offer_documents` asks whether folders become documents.
+    imports exports, `offer_documents` asks whether folders become documents. `kept` returns the draft of a new
+    private conversation, to whose files nothing in the database refers.
     """
 
     _files: AttachmentFiles
     _sees_images: Callable[[ModelRef], bool | None]
     _import_files: Callable[[list[Path]], object]
     _offer_documents: Callable[[list[Path]], object]
+    _kept: Callable[[], Draft]
     _view: ChatPane
 
     def _set_up(self) -> None:
@@ -51,9 +53,9 @@ class AttachPresenter(Presenter):
         self._view.composer.box.image_pasted.connect(self._on_image_pasted)
         self._view.model_shown.connect(self._on_model_shown)
         self._row.changed.connect(self._show_note)
-        self._row.changed.connect(self._on_row_changed)
-        self._touch = QTimer(self, interval=_TOUCH_EVERY_MS)
-        self._touch.timeout.connect(self._touch_files)
+        touch = QTimer(self, interval=_TOUCH_EVERY_MS)
+        touch.timeout.connect(self._touch_files)
+        touch.start()
         self._row.thumbnails.wanted.connect(self._on_thumbnail_wanted)
 
     def choose(self) -> None:
@@ -123,20 +125,15 @@ class AttachPresenter(Presenter):
 
     # -- files that no message or draft refers to yet: an edit's, or a new private conversation's
 
-    def _on_row_changed(self) -> None:
-        if not self._row.count:
-            self._touch.stop()
-        elif not self._touch.isActive():
-            self._touch.start()
-
     def _touch_files(self) -> None:
-        hashes = tuple(hashes_of(self._row.files))
+        hashes = tuple(hashes_of((*self._row.files, *self._kept().files)))
 
         def touch() -> None:
             for each in hashes:
                 self._files.touch(each)
 
-        self._bridge.load("touch files", touch, lambda _: None)
+        if hashes:
+            self._bridge.load("touch files", touch, lambda _: None)
 
     # -- what the model sees
 

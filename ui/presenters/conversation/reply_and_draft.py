@@ -161,11 +161,12 @@ class Drafts(Presenter):
         known = self._drafts.get(here)
         if known is None:
             known = self._unread.setdefault(here, Draft())
-            self._bridge.start(f"draft {here}", self._read(here))
         elif typed != Draft():
             self.save(here, known.followed_by(typed))
         self._composer.end_edit()
         self._composer.show_draft(known.followed_by(typed))
+        if here in self._unread:
+            self._bridge.start(f"draft {here}", self._read(here))
 
     async def _read(self, conversation_id: ConversationId | None) -> None:
         """Put a stored draft above what was typed while it is read, on screen or elsewhere."""

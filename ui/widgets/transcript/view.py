@@ -137,8 +137,7 @@ class TranscriptView(VirtualColumn):
 
     def provide(self, turn_index: int, content: TurnContent) -> bool:
         """Set a turn's content if the turn still exists; return whether it was drawn."""
-        is_live = self._live is not None and self._live.index == turn_index
-        if not 0 <= turn_index < len(self._headers) or is_live:
+        if not 0 <= turn_index < len(self._headers) or self._live_in(turn_index):
             return False
         self._data.content[turn_index] = content
         if (widget := self.turn_widget(turn_index)) is not None:
@@ -290,10 +289,11 @@ class TranscriptView(VirtualColumn):
 
     def finish_reply(self, turn_index: int, content: TurnContent) -> None:
         """End the reply: show its turn as it was stored, and announce that to screen readers."""
-        live, self._live = self._live, None
         widget = self.turn_widget(turn_index)
-        if live is not None and widget is not None:
-            widget.finish_reply(live.blocks)
+        if (live := self._live_in(turn_index)) is not None:
+            self._live = None
+            if widget is not None:
+                widget.finish_reply(live.blocks)
         self.provide(turn_index, content)
         if live is None:
             return
@@ -303,6 +303,10 @@ class TranscriptView(VirtualColumn):
         outcome = translate_filled(content.problem.title) if content.problem else answer
         name = _ANNOUNCED.get(content.status, tr("Reply"))
         announce(self, f"{name}: {one_line(outcome, _ANNOUNCED_CHARS)}")
+
+    def _live_in(self, index: int) -> LiveReply | None:
+        """Return the reply that grows, if it is that of a turn."""
+        return self._live if self._live is not None and self._live.index == index else None
 
     # items
 
@@ -315,8 +319,8 @@ class TranscriptView(VirtualColumn):
         self._data.show_recall(widget)
         if (content := self._data.content.get(index)) is not None:
             widget.show_content(content)
-        if self._live is not None and self._live.index == index:
-            self._live.attach(widget.begin_reply())
+        if (live := self._live_in(index)) is not None:
+            live.attach(widget.begin_reply())
         is_last = index == len(self._headers) - 1
         widget.show_as_last(is_last, ends_segment=self._ends_segment)
         widget.changed.connect(self.schedule_layout)
@@ -325,8 +329,7 @@ class TranscriptView(VirtualColumn):
 
     def may_drop(self, index: int) -> bool:
         """Keep the turn whose reply streams, and the one with the focus."""
-        is_live = self._live is not None and self._live.index == index
-        return not is_live and super().may_drop(index)
+        return self._live_in(index) is None and super().may_drop(index)
 
     def update_layout(self) -> None:
         """Lay out, request missing content, and place what depends on the layout."""

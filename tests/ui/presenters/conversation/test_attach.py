@@ -43,9 +43,10 @@ class Attaching:
         self.imported: list[list[Path]] = []
         self.offered: list[list[Path]] = []
         self.sees: bool | None = None
+        self.kept = Draft()
         self.presenter = AttachPresenter(
             cast(Any, self.bridge), files, lambda _: self.sees, self.imported.append,
-            self.offered.append, self.pane,
+            self.offered.append, lambda: self.kept, self.pane,
         )  # fmt: skip
 
     @property
@@ -234,8 +235,9 @@ def test_a_draft_brings_its_files_back(attaching: Attaching, files: AttachmentFi
     assert attaching.pane.composer.draft == Draft("", (image,)), "a command keeps files"
 
 
-def test_files_stay_while_they_are_in_the_composer(
-    qtbot: QtBot, files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_files_stay_while_they_are_in_the_composer_or_a_new_private_conversation(
+    is_kept: bool, qtbot: QtBot, files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ui.presenters.conversation.attach._TOUCH_EVERY_MS", 1)
     attaching = Attaching(files)
@@ -244,7 +246,10 @@ def test_files_stay_while_they_are_in_the_composer(
     paths = [files.path(each) for each in (content_hash, sent_hash)]
     for path in paths:
         os.utime(path, (0, 0))
-    attaching.pane.composer.show_draft(Draft("Look", (image,)))
+    if is_kept:
+        attaching.kept = Draft("Look", (image,))
+    else:
+        attaching.pane.composer.show_draft(Draft("Look", (image,)))
     qtbot.waitUntil(lambda: all(path.stat().st_mtime > 0 for path in paths))
 
 

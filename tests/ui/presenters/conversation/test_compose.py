@@ -651,6 +651,16 @@ def test_what_is_typed_for_a_conversation_that_is_gone_stays_in_the_box(compose:
     assert compose.library.drafts[-1] == (TALK, "elsewhere\n\ntyped")
 
 
+def test_a_draft_that_is_read_at_once_is_not_joined_to_what_was_typed_elsewhere(
+    compose: Compose,
+) -> None:
+    compose.library.stored_drafts[None] = "stored"
+    compose.type("elsewhere")
+    compose.conversation.begin_new()
+    assert compose.text == "stored"
+    assert compose.library.drafts == [(TALK, "elsewhere")]
+
+
 def test_what_is_typed_in_a_new_private_conversation_is_kept_but_never_stored(
     compose: Compose,
 ) -> None:
