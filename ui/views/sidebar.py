@@ -230,10 +230,11 @@ class Sidebar(QWidget):
         return trn("{count} conversation", "{count} conversations", len(selected))
 
     def edit_title(self, conversation: Conversation) -> None:
-        """Let the user edit a title in the list."""
+        """Let the user edit a title in the list; one in the trash stays as it is."""
         index = self.conversations.row_of(conversation.id)
         self.conversation_list.setCurrentIndex(index)
-        self.conversation_list.edit(index)
+        if index.flags() & Qt.ItemFlag.ItemIsEditable:
+            self.conversation_list.edit(index)
 
     def select_conversation(self, conversation_id: int | None, *, is_opened: bool = False) -> None:
         """Select the open conversation, unless several are selected; `is_opened` one is among them."""

@@ -245,6 +245,15 @@ def test_the_list_follows_folder_and_data(parts: Parts, commands: Commands, qtbo
     qtbot.waitUntil(lambda: commands.library.calls[-1] == renamed)
 
 
+def test_a_title_in_the_trash_is_not_edited(qtbot: QtBot, qtlog: Any) -> None:
+    sidebar = Sidebar()
+    qtbot.addWidget(sidebar)
+    trashed = replace(conversation(), deleted_at=AT)
+    sidebar.show_conversations([trashed], "")
+    sidebar.edit_title(trashed)
+    assert [each.message for each in qtlog.records] == []
+
+
 # -- private conversations
 class Privacy:
     def __init__(self, parts: Parts) -> None:

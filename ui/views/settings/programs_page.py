@@ -96,13 +96,14 @@ class ProgramsPage(QWidget):
         self._log_title = PlainLabel(tr("What they read"), self, tone="heading")
         self.http = QCheckBox(tr("Also over HTTP, for programs on this computer"), self)
         self.http.clicked.connect(self.http_switched)
-        self.http_address = plain_label(self, "code")
+        self.http_address, self.http_header = plain_label(self, "code"), plain_label(self, "code")
         self.copy_key = button(self, tr("Copy key"), self._copy_key)
         column_in(
             self, self.error, *self._heading(*_ABOUT_SOURCES), self._sources,
             *self._heading(*_ABOUT_PROGRAMS), self._programs, self._log_title, self.log,
             *self._heading(*_ABOUT_CONNECTING), row_of(self.program, (self._place, 1)),
-            row_of((self.configuration, 1), self.copy), self.http, row_of((self.http_address, 1), self.copy_key), None, margins=(16, 8, 16, 16), spacing=8,
+            row_of((self.configuration, 1), self.copy), self.http,
+            self.http_address, row_of((self.http_header, 1), self.copy_key), None, margins=(16, 8, 16, 16), spacing=8,
         )  # fmt: skip
 
     def show_programs(self, shown: ProgramsShown) -> None:
@@ -113,9 +114,10 @@ class ProgramsPage(QWidget):
         self._http = http = shown.http
         self.http.setChecked(http is not None)
         header = "Authorization: Bearer <key>"  # as programs call it in every language
-        self.http_address.setText(f"{http.url}  {http.problem or header}" if http else "")
-        self.http_address.setVisible(http is not None)
-        self.copy_key.setVisible(http is not None)
+        self.http_address.setText(http.url if http else "")
+        self.http_header.setText(http.problem or header if http else "")
+        for part in (self.http_address, self.http_header, self.copy_key):
+            part.setVisible(http is not None)
         no_source = tr("No program with sessions was found.")
         no_program = tr("No program has asked yet.")
         refill(self._sources, map(self._source, shown.sources), no_source)
