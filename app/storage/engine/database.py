@@ -36,8 +36,7 @@ P = ParamSpec("P")
 
 # Enough for the pages of a few queries: repeated reads come from the system's file cache. With 1 GB
 # an import of 192 MB grew the process by 318 MB, with 128 MB by 182 MB, at the same speed. A library
-# that needs more gets half as much again, as often as needed. A copy of the whole database builds all
-# its indexes at once: 256 MB were too little for 1,000,000 turns.
+# that needs more gets half as much again. A copy builds all indexes: 256 MB were too little for a million turns.
 _MEMORY_MB = 64
 _MORE_MEMORY = 1.5
 _MEMORY_TO_COPY_MB, _MEMORY_TO_COPY_SHARE = 150, 0.35
@@ -52,10 +51,10 @@ class Database:
     """One open DuckDB file.
 
     Attributes:
-        is_damaged: Whether a part of it could not be read: it is not written any more, and the next start
-            repairs it.
+        is_damaged: Whether a part could not be read: nothing more is written, the next start repairs it.
         writer: The ident of the thread for which what the user writes waits, 0 before there is one.
-        on_damaged: Called once, by the thread that met the damage.
+        on_damaged: Called once, by the thread that met or confirmed the damage.
+        on_unconfirmed: Called after each confirmation that found no damage.
 
     `read` may be called from any thread but those named with `forbid_this_thread` (the GUI's).
     """
@@ -69,6 +68,7 @@ class Database:
         self._closed = False
         self.is_damaged = False
         self.on_damaged: Callable[[DatabaseDamaged], object] = lambda _: None
+        self.on_unconfirmed: Callable[[], object] = lambda: None
         self._local = threading.local()
         # By thread, so that one thread can cancel the query of another.
         self._cursors: weakref.WeakValueDictionary[int, Connection] = weakref.WeakValueDictionary()
@@ -108,7 +108,7 @@ class Database:
         """Return the rows of one query, as `read` would; without a transaction it is 0.4 ms quicker."""
         if self._gate.is_inside:
             return self._cursor().rows(statement, values)
-        return self._outermost(self._rows, statement, values)
+        return self._outermost(lambda: self._on_cursor(Connection.rows, statement, values))
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction on the writing connection; only the writer thread calls it.
@@ -118,6 +118,11 @@ class Database:
         """
         self.refuse_damaged()
         return self._with_reopening(2, self._transaction, work)
+
+    @property
+    def is_suspected(self) -> bool:
+        """Whether it is damaged, or may be: that is being confirmed."""
+        return self.is_damaged or self._confirmer.is_alive()
 
     def refuse_damaged(self) -> None:
         """Raise DatabaseDamaged if a part could not be read: writing might spread the damage."""
@@ -186,8 +191,7 @@ class Database:
     def interrupt(self, thread_id: int) -> None:
         """Cancel the query of the thread with that ident; its `read` raises Cancelled."""
         for cursors in (self._cursors, self._snapshots):
-            cursor = cursors.get(thread_id)
-            if cursor is not None:
+            if (cursor := cursors.get(thread_id)) is not None:
                 with suppress(duckdb.ConnectionException):  # closed meanwhile, so it has ended
                     cursor.interrupt()
 
@@ -226,9 +230,11 @@ class Database:
             cursor.execute("ROLLBACK")
         return outcome
 
-    def _rows(self, statement: str, values: Values) -> list[Row]:
+    def _on_cursor(
+        self, query: Callable[Concatenate[Connection, P], T], *values: P.args, **_: P.kwargs
+    ) -> T:
         with self._own_cursor() as cursor:
-            return cursor.rows(statement, values)
+            return query(cursor, *values, **_)
 
     @contextmanager
     def _own_cursor(self) -> Iterator[Connection]:
@@ -308,6 +314,7 @@ class Database:
             if self._is_confirming or self.is_damaged:
                 return problem
             if (is_copy or not is_sure) and not self._finds_damage(again=is_sure):
+                self.on_unconfirmed()
                 return unconfirmed
             _log.error("a part of the database cannot be read: %s", error)
             self.is_damaged = True
@@ -320,7 +327,7 @@ class Database:
             return False
         self._is_confirming = True
         try:
-            self._with_reopening(2, self._read_everything)
+            self._with_reopening(2, lambda: self._on_cursor(read_everything))
         except (duckdb.Error, KnownError) as error:
             _log.warning("not everything could be read: %s", error)
             return isinstance(error, DatabaseDamaged)
@@ -328,10 +335,6 @@ class Database:
             self._is_confirming = False
         self._sound_at = time.monotonic()
         return False
-
-    def _read_everything(self) -> None:
-        with self._own_cursor() as cursor:
-            read_everything(cursor)
 
     def _reopen(self, seen_generation: int) -> None:
         """Close and open again, unless another thread has done so since `seen_generation`."""

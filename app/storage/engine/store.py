@@ -9,6 +9,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -17,7 +18,7 @@ from app.domain import codec
 from app.domain.change_set import ChangeListener, ChangeSet
 from app.domain.changes import Change, DraftPut, is_background
 from app.domain.deletions import Deletion
-from app.domain.errors import DiskFull, StorageError
+from app.domain.errors import DatabaseDamaged, DiskFull, StorageError
 from app.storage.engine.aggregate import Batch, read_state
 from app.storage.engine.connection import Connection, Queries, Row, Values
 from app.storage.engine.database import Database
@@ -78,6 +79,7 @@ class Store(Queries):
             one; it may wait.
         is_dirty: Whether the write-ahead log is not empty, so that a checkpoint has work.
         is_disk_full: Whether background work is refused, to leave the rest of the disk to the user.
+        _waiting: Drafts in the journal that could not be applied: that is done with the next write.
     """
 
     paths: DataPaths
@@ -98,9 +100,11 @@ class Store(Queries):
     _thread: threading.Thread | None = None
     _closing: "threading.Lock" = field(default_factory=threading.Lock)
     _closed: bool = False
+    _waiting: "Records" = field(default_factory=list)
 
     def start(self) -> None:
         """Start the writer thread; recovery calls it once everything is in place."""
+        self.database.on_unconfirmed = self.checkpoint
         self._thread = threading.Thread(target=self._serve, name="writer", daemon=True)
         self._thread.start()
 
@@ -277,6 +281,13 @@ class Store(Queries):
                     self._commit_batch([write])
             elif isinstance(error, DiskFull) and self._release_reserve(batch[0]):
                 self._commit_batch(batch)
+            elif self._waiting and not self.database.is_suspected:
+                # The library is sound. What waits is given up if the write succeeds without it.
+                _log.error("drafts may prevent a write, which is tried without them: %s", error)
+                waiting, self._waiting = self._waiting, []
+                self._commit_batch(batch)
+                if batch[0].future.exception() or self._waiting:
+                    self._waiting[:0] = waiting
             else:
                 batch[0].future.set_exception(error)
             return
@@ -294,28 +305,23 @@ class Store(Queries):
 
     def _write_batch(self, batch: list[_Write]) -> list[ChangeSet]:
         """Journal and apply a batch; return what each of its applied writes changed."""
-        if self.database.is_damaged:
-            self._leave_to_journal(batch)
         deletions: list[DeletionSet] = []
         payloads: list[tuple[str, ...]] = []
         for write in batch:
             if self.is_disk_full and is_background(write.changes):
                 raise disk_is_full()
-            if (
-                self.tombstones
-                and (kept := self.tombstones.without(write.changes)) != write.changes
-            ):
+            kept = self.tombstones.without(write.changes) if self.tombstones else write.changes
+            if kept != write.changes:
                 write.changes = kept
                 self._encode(write)
             if write.is_exclusive:
                 deletions += self.read(self.tombstones.deletions, write.changes)
             payloads.append(write.payload)
-        records: Records = []
-        for position, write in zip(self.journal.append(payloads), batch, strict=True):
-            if write.applies:
-                records.append((position, write.changes))
-        if not records:
+        positions = zip(self.journal.append(payloads), batch, strict=True)
+        new = [(position, write.changes) for position, write in positions if write.applies]
+        if batch and not new:
             return []
+        records = self._waiting + new
         self.is_dirty = True
         applied: list[Batch] = []
 
@@ -324,22 +330,26 @@ class Store(Queries):
 
         try:
             self.database.write(apply)
-        except BaseException:
+        except BaseException as error:
             # The commit may have succeeded before the instance failed: then it counts.
             if not self._is_applied(records[-1][0]):
+                if self._may_wait(batch, error):
+                    self._waiting = records
+                    return [ChangeSet()] * len(new)
                 self.journal.rewind()
                 raise
         self.tombstones.add(deletions)
         for write in batch:
             self.tombstones.add_values(write.changes)
-        return applied[-1].changed()
+        self._waiting = []
+        return applied[-1].changed()[len(records) - len(new) :]  # a draft that waited is no news
 
-    def _leave_to_journal(self, batch: list[_Write]) -> None:
-        """Let a damaged database's journal take replies and drafts for the next start; refuse the rest."""
-        for write in batch:
-            write.applies &= not all(isinstance(each, DraftPut) for each in write.changes)
-            if write.applies:
-                self.database.refuse_damaged()
+    def _may_wait(self, batch: list[_Write], error: BaseException) -> bool:
+        """Return whether the journal keeps a batch, of drafts alone, until the database can take it."""
+        changes = (each for write in batch if write.applies for each in write.changes)
+        is_unclear = type(error) in (StorageError, DatabaseDamaged)
+        is_unclear &= self.database.is_suspected or bool(self._waiting)
+        return is_unclear and all(isinstance(each, DraftPut) for each in changes)
 
     def _is_applied(self, position: int) -> bool:
         try:
@@ -348,12 +358,14 @@ class Store(Queries):
             return False
 
     def _checkpoint(self) -> bool:
+        if self._waiting:
+            with suppress(Exception):
+                self._write_batch([])
         if not self.is_dirty:
             return True
         if not has_room_for_checkpoint(self.paths):
             return False
-        done = self.database.checkpoint()
-        if done:
+        if done := self.database.checkpoint():
             fsync_folder(self.paths.root)
             self.is_dirty = False
         return done

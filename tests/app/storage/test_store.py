@@ -33,13 +33,16 @@ from app.domain.errors import StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.storage.apply import apply_records
+from app.storage.engine import database as database_module
 from app.storage.engine import migrations
+from app.storage.engine.aggregate import Batch
 from app.storage.engine.connection import IGNORE, REPLACE, Connection
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.settings import Settings
+from tests.fakes.jobs import until
 from tests.fakes.learned_histories import learned_histories
 from tests.fakes.stored import (
     AT,
@@ -69,6 +72,69 @@ def commit_titled(store: Store, title: str, *more: Change) -> Future[ChangeSet]:
 
 
 # -- commits
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_draft_that_fails_while_damage_is_confirmed_waits_in_the_journal(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    unclear = duckdb.SerializationException("Failed to deserialize: field id mismatch")
+    go_on = threading.Event()
+
+    def read(_: Connection) -> None:
+        assert go_on.wait(20)
+        if is_damaged:
+            raise duckdb.Error("Corrupt database file: a checksum does not match")
+
+    monkeypatch.setattr(database_module, "read_everything", read)
+    with opened(data_dir) as store:
+        here = add_conversation(store, "one").conversation.id
+        works, store.apply = store.apply, Mock(side_effect=unclear)
+        with pytest.raises(StorageError):
+            store.save(DARK)
+        store.save(DraftPut(here, "unsent", AT))
+        with pytest.raises(StorageError):
+            store.save(DARK)
+        store.save(DraftPut(here, "unsent at last", AT))
+        assert positions(store) == [1, 2, 3]
+        store.apply = works
+        go_on.set()
+        if is_damaged:
+            until(lambda: store.database.is_damaged)
+        else:
+            until(lambda: store.column("SELECT text FROM draft") == ["unsent at last"])
+            store.save(DraftPut(here, "newer", AT))
+            store.save(DARK)
+    with opened(data_dir) as store:
+        assert store.column("SELECT text FROM draft") == (
+            ["unsent at last"] if is_damaged else ["newer"]
+        )
+
+
+def test_a_draft_that_waits_goes_before_the_next_write_and_never_stops_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unclear = duckdb.SerializationException("Failed to deserialize: field id mismatch")
+    go_on, works, applied = threading.Event(), store.apply, list[list[int]]()
+
+    def refuse_drafts(connection: Connection, records: Records, throttle: object) -> Batch:
+        applied.append([position for position, _ in records])
+        if any(isinstance(each, DraftPut) for _, changes in records for each in changes):
+            raise unclear
+        return works(connection, records, lambda: None)
+
+    monkeypatch.setattr(database_module, "read_everything", lambda _: go_on.wait(20))
+    store.apply = refuse_drafts
+    store.save(DraftPut(None, "unsent", AT))
+    go_on.set()
+    until(lambda: not store.database.is_suspected)
+    store.checkpoint().result()
+    store.save(DARK)
+    assert applied[-2:] == [[1, 2], [2]]
+    assert positions(store) == [1, 2]
+    store.apply = works
+    store.save(DraftPut(None, "sent", AT))
+    assert store.column("SELECT text FROM draft") == ["sent"]
+
+
 def test_a_commit_is_journalled_first_and_read_unchanged(store: Store, tmp_path: Path) -> None:
     whole = add_conversation(store, "one", "two", title="Acknowledged")
     assert Conversations(store).get(whole.conversation.id) == whole.conversation
