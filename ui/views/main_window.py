@@ -345,12 +345,12 @@ class MainWindow(QMainWindow):
 
     # Qt overrides
 
-    def event(self, event: QEvent) -> bool:
+    def changeEvent(self, event: QEvent) -> None:
         """Focus the message if what had the focus has gone meanwhile, behind a dialog."""
+        super().changeEvent(event)
         focused = self.focusWidget()
-        if event.type() == QEvent.Type.WindowActivate and focused and focused.isHidden():
+        if event.type() == QEvent.Type.ActivationChange and focused and focused.isHidden():
             self.chat.composer.box.setFocus()
-        return super().event(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Request the shutdown, which closes the window in the end."""

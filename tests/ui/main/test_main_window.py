@@ -131,7 +131,7 @@ def test_the_message_gets_the_focus_when_what_had_it_is_gone(
     hidden.hide()
     for gone, has_moved in ((window.sidebar.box, False), (hidden, True)):
         monkeypatch.setattr(window, "focusWidget", lambda gone=gone: gone)
-        QApplication.sendEvent(window, QEvent(QEvent.Type.WindowActivate))
+        QApplication.sendEvent(window, QEvent(QEvent.Type.ActivationChange))
         assert window.chat.composer.box.hasFocus() is has_moved
 
 
