@@ -65,9 +65,9 @@ class Progress:
     def read_spend(self) -> None:
         """Query the spending; raise StorageError."""
         if self._totals is not None:
-            self.counts.all_time = self.counts.session = self._totals(None)
-            if self.counts.all_time != UsageTotals():
-                self.counts.session = self._totals(self._built_at)
+            all_time = self._totals(None)
+            session = self._totals(self._built_at) if all_time != UsageTotals() else all_time
+            self.counts.all_time, self.counts.session = all_time, session
 
     @property
     def runs(self) -> bool:

@@ -288,8 +288,7 @@ class Database:
             outcome = work(connection)
             connection.execute("COMMIT")
         except BaseException:
-            # The error itself may have ended the transaction.
-            with suppress(duckdb.Error):
+            with suppress(duckdb.Error):  # the error itself may have ended it
                 connection.execute("ROLLBACK")
             raise
         return outcome
@@ -328,6 +327,8 @@ class Database:
         self._is_confirming = True
         try:
             self._with_reopening(2, lambda: self._on_cursor(read_everything))
+        except Cancelled:
+            return self._finds_damage(again=True)
         except (duckdb.Error, KnownError) as error:
             _log.warning("not everything could be read: %s", error)
             return isinstance(error, DatabaseDamaged)
@@ -338,6 +339,7 @@ class Database:
 
     def _reopen(self, seen_generation: int) -> None:
         """Close and open again, unless another thread has done so since `seen_generation`."""
+        self.interrupt(self._confirmer.ident or 0)  # it begins anew
         with self._gate.shut():
             if self._closed:
                 raise StorageError("The database is closed", "Start the program again.")
@@ -349,7 +351,6 @@ class Database:
                 self._generation += 1
 
     def _count_copies(self, more: int) -> None:
-        """Allow the memory of another copy, or of one less."""
         with self._limits:
             self._copies += more
             self._limit_memory()
@@ -373,8 +374,7 @@ class Database:
             cursor.execute(f"SET memory_limit = '{limit_mb or self._limit_mb}MB'")
 
     def _disconnect(self) -> None:
-        # An invalidated instance may refuse to close; dropping it is enough.
-        with suppress(duckdb.Error):
+        with suppress(duckdb.Error):  # an invalidated one may refuse; dropping it is enough
             self._connection.close()
 
     def _cursor(self) -> Connection:

@@ -1,6 +1,7 @@
 """The connection: locked settings, the gate, canceled queries, memory limits, reopening."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -380,6 +381,23 @@ def test_writing_does_not_wait_for_the_full_read_after_an_unclear_error(
     assert database._confirmer.is_alive(), "closing waits for it"
     go_on.set()
     database.close()
+    assert not database.is_damaged
+
+
+def test_opening_again_does_not_wait_for_the_full_read_which_begins_anew(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = iter([FOREVER, "SELECT 1"])
+    read = mock.Mock(side_effect=lambda cursor: cursor.execute(next(reads)).fetchall())
+    monkeypatch.setattr(database_module, "read_everything", read)
+    database.writer = threading.get_ident()
+    with pytest.raises(StorageError):
+        database.write(mock.Mock(side_effect=NO_FILE))
+    used_s = time.process_time()
+    until(lambda: read.called and time.process_time() > used_s + 0.2)  # so the query runs
+    database.write(mock.Mock(side_effect=[BUG, None]))
+    until(lambda: not database.is_suspected)
+    assert read.call_count == 2
     assert not database.is_damaged
 
 

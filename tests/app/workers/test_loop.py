@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,6 +16,7 @@ from app.domain.errors import (
     KeyRejected,
     RateLimited,
     ServerFailed,
+    StorageError,
     TimedOut,
     Unreachable,
 )
@@ -587,3 +589,11 @@ def test_the_store_yields_between_the_parts_of_a_write(store: Store) -> None:
     store.throttle = lambda: threads.append(threading.current_thread().name)
     store.save(SettingPut("theme", '"dark"'))
     assert set(threads) == {threading.current_thread().name, "writer"}
+
+
+def test_spending_of_which_a_part_cannot_be_read_stays_as_it_was() -> None:
+    totals = Mock(side_effect=[UsageTotals(tokens=9), StorageError("the disk is gone")])
+    progress = Progress(lambda: Tally(0, 0), JumpingClock(), totals)
+    with pytest.raises(StorageError):
+        progress.read_spend()
+    assert progress.counts.session == progress.counts.all_time == UsageTotals()
