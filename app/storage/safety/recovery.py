@@ -29,6 +29,7 @@ from app.storage.safety.fallbacks import OpenedDatabase, OpeningState
 from app.storage.safety.interrupted import end_running_replies
 from app.storage.safety.replay import Replayed, quarantine_foreign_segments, replay
 from app.storage.safety.restore import finish_restoring
+from app.storage.tables.passages.spaces import forget_lost
 from app.storage.tables.spending import settle_reservations
 from app.system.paths import DataPaths, fsync_folder
 
@@ -80,6 +81,7 @@ def _up_to_date(opening: OpeningState, opened: OpenedDatabase) -> Store:
             opening.notices.append(
                 tr("The journal of another database was found and moved to the folder 'damaged'.")
             )
+        database.write(forget_lost)
         replayed = replay(database, paths, opened.uid)
         opening.notices += _notices(replayed, opening.restored)
         _, *highest = database.read(read_state)

@@ -205,9 +205,14 @@ def test_invalid_space_names_are_refused(vectors: Vectors, name: str) -> None:
         vectors.ensure(Space(name, 8, 64), "m")
 
 
-def test_a_table_without_a_row_is_repaired(store: Store, vectors: Vectors, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "lost", ["DELETE FROM space WHERE name = 'small'", "DROP TABLE embedding_small"]
+)
+def test_a_table_without_a_row_or_the_reverse_is_repaired_at_the_start(
+    store: Store, vectors: Vectors, tmp_path: Path, lost: str
+) -> None:
     add_conversation(store, LONG)
-    execute(store, "DELETE FROM space WHERE name = 'small'")
+    execute(store, lost)
     with opened(killed(store, tmp_path / "killed")) as later:
         after = Vectors(later)
         assert after.tally("small", 0).done == 0

@@ -60,6 +60,14 @@ def space_names(connection: Connection) -> list[str]:
     return connection.column("SELECT name FROM space ORDER BY name")
 
 
+def forget_lost(connection: Connection) -> None:
+    """Delete the names of spaces whose tables are gone: their passages are embedded again."""
+    connection.execute(
+        "DELETE FROM space WHERE 'embedding_' || name NOT IN "
+        "(SELECT table_name FROM duckdb_tables() WHERE database_name = current_database())"
+    )
+
+
 def spaces_with_table(cursor: Connection) -> list[str]:
     """Return the spaces whose tables are there, also in a database that is damaged: four times the time."""
     return cursor.column(
