@@ -136,15 +136,8 @@ class ConversationImporter:
             self._store.throttle()
             known = existing.get(key_of(found))
             poorer = None
-            if known is not None:
-                here = known.conversation.id
-                said = self._messages_here.get(here, ())
-                if (
-                    said
-                    and (instead := richer(found, known, questions_in(said)))
-                    and self._conversations.are_imported([each.id for each in said])
-                ):
-                    found, known, poorer = instead, None, here  # noqa: PLW2901
+            if known is not None and (instead := self._richer(found, known)):
+                found, poorer, known = instead, known.conversation.id, None  # noqa: PLW2901
             gone = forgotten.intersection(names.get(key_of(found), ()))
             if gone and not self._restore_forgotten:
                 pending.append(PendingImport(key_of(found), ImportCounts(forgotten=1), None))
@@ -197,6 +190,15 @@ class ConversationImporter:
         self._messages_here = self._exchanges.messages_in_each(growing)
         exchanges = [each.id for some in self._exchanges_here.values() for each in some]
         self._passages_here = self._passages.of_sources(PassageKind.TURN, exchanges)
+
+    def _richer(
+        self, found: ImportedConversation, known: ExistingConversation
+    ) -> ImportedConversation | None:
+        """Return `found` as `richer` does, unless the known one was continued here."""
+        said = self._messages_here.get(known.conversation.id, ())
+        instead = richer(found, known, questions_in(said)) if said else None
+        is_own = instead and not self._conversations.are_imported([each.id for each in said])
+        return None if is_own else instead
 
     def _not_seen_before(
         self, found: ImportedConversation, changes: Sequence[Change], counts: ImportCounts
