@@ -310,7 +310,7 @@ def test_free_models_pass_a_limit(bench: Bench, limit_usd: float) -> None:
         ("here:test-model", "", None, f"at {REMOTE}/v1", "--yes"),
         ("here:test-model", f"here:test-model@{REMOTE}", 5.0, "price of here:test-model is unknown",
          "commonplace price set here:test-model"),
-        ("nobody:m", "", None, "'nobody:m' cannot do", ""),
+        ("nobody:m", "", None, "“nobody:m” cannot do", ""),
     ],
     ids=["no model", "no consent", "no price", "no provider"],
 )  # fmt: skip

@@ -173,7 +173,7 @@ def test_without_a_manual_it_is_blocked_and_keeps_its_pages(
     heard: list[WorkerStatus] = []
     bench.board.subscribe(heard.append)
     status = bench.run()
-    assert "There is no 'man' on this computer" in status.last_error
+    assert "There is no “man” on this computer" in status.last_error
     assert WorkerState.BLOCKED in {each.state for each in heard}
     assert (status.done, status.total, status.abandoned) == (1, 1, 0)
     assert bench.passages().keys() == {"grep.1"}
