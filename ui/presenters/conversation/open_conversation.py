@@ -329,7 +329,7 @@ class ConversationPresenter(Presenter):
             if is_live or self.exchange_at(turn) != exchange:
                 continue
             if self.provide_turn(turn, exchange, messages[exchange.id]):  # takes 5 to 20 ms
-                await asyncio.sleep(0 if first <= turn <= last else _PAUSE_S)
+                await asyncio.sleep(_PAUSE_S)
 
     def provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> bool:
         """Set a turn's content; return whether it was drawn."""
