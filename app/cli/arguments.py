@@ -287,7 +287,7 @@ def _add_upkeep(command: _Adder) -> None:
     backup = command("backup", "make a verified backup")
     backup.text("out", "OUT", "copy the backup to this place", nargs="?")
     restore = command("restore", "replace the database with a backup")
-    restore.text("file", "FILE")
+    restore.text("file", "FILE", "a backup; without it they are listed", nargs="?")
     rebuild = command(
         "rebuild", "rebuild the index, the vectors of the current embedder, summaries or facts"
     )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from app.bootstrap import locked
 from app.cli.terminal import Terminal
 from app.domain.errors import IndexUnavailable, NotFound
-from app.domain.translation import format_percent
+from app.domain.translation import format_moment, format_percent, format_size
 from app.domain.workers import WorkerName
 from app.index.text_sync import TextIndexSync
-from app.storage.safety.backup import Backup, copy_backup
+from app.storage.safety.backup import Backup, copy_backup, list_backups
 from app.storage.safety.restore import restore_backup
 from app.system.logs import configure_logging
 from app.system.paths import DataPaths
@@ -90,10 +90,27 @@ def backup(back_up: Callable[[], Backup], given: Namespace, terminal: Terminal) 
 
 
 def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
-    """Replace the database with a backup; the replaced one is kept. No window may be open."""
+    """Replace the database with a backup, or list the backups. The replaced one is kept.
+
+    No window may be open for it.
+    """
+    if given.file is None:
+        listed = list_backups(paths.backups)
+        document = [
+            {"backup": str(each.path), "made_at": each.made_at, "bytes": each.size_bytes}
+            for each in listed
+        ]
+        terminal.show(
+            {"backups": document},
+            *(
+                f"{format_moment(each.made_at)}  {format_size(each.size_bytes)}  {each.path}"
+                for each in listed
+            ),
+        )
+        return 0
     chosen = terminal.path(given.file)
     if not chosen.is_file():
-        raise NotFound(f"There is no file '{chosen}'", "Name a backup to restore.")
+        raise NotFound(f"There is no file '{chosen}'", "'commonplace restore' lists the backups.")
     with locked(paths):
         configure_logging(paths)
         replaced = restore_backup(paths, chosen)

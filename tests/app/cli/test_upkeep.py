@@ -240,6 +240,14 @@ def test_backups(cli: Console, tmp_path: Path) -> None:
     assert "mine.duckdb' cannot be written" in ran.err
 
 
+def test_backups_are_listed(program: CommandLine) -> None:
+    made = program.json("backup")
+    assert program.json("restore") == {
+        "backups": [{**made, "bytes": Path(made["backup"]).stat().st_size}]
+    }
+    assert program.done("restore").out.endswith(f"  {made['backup']}\n")
+
+
 def test_restore(program: CommandLine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     backup, damaged = tmp_path / "backup.duckdb", program.data_dir / "damaged"
     program.done("backup", backup)
