@@ -110,7 +110,10 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
         elif kind == "reasoning":
             found += thinking_block(part.get("text"))
         elif kind == "image":
-            found.append(file_part(part.get("storageKey"), "image"))
+            found += [
+                file_part(part.get("storageKey"), "image"),
+                *text_block(part.get("ocrResult")),
+            ]
         elif kind == "tool-call":
             call, tool = part.get("toolCallId"), part.get("toolName")
             found.append(call_block(call, tool, part.get("args", "")))

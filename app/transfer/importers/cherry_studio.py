@@ -11,6 +11,7 @@ from app.transfer.importers.parsing.blocks import (
     call_block,
     error_part,
     file_part,
+    rating_part,
     result_block,
     result_parts,
     text_block,
@@ -102,6 +103,7 @@ def _conversation(
         kept = [own[each] for each in order if each in own] or list(own.values())
         made = [each for block in kept for each in _block(block)]
         said = made or text_block(message.get("content"))
+        said += rating_part({"useful": message.get("useful")})
         thread.add(name, parent, role, said, message.get("createdAt"), by)
         is_sibling = parent == asked and last != asked and role == Role.ASSISTANT
         if not is_sibling or message.get("foldSelected") is True:

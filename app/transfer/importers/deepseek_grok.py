@@ -48,7 +48,8 @@ def read_deepseek(file: NamedStream) -> Imported:
             header = an_object(event.header)
             thread.where = f"{file.name}, conversation {number}"
             times = header.get("inserted_at"), header.get("updated_at")
-            yield thread.finished(header.get("id"), header.get("title"), *times)
+            made = thread.finished(header.get("id"), header.get("title"), *times)
+            yield Skipped(thread.where, event.flaw) if event.flaw else made
             thread = Thread(DEEPSEEK)
         elif isinstance(event, Truncated):
             yield Skipped(file.name, f"the file is truncated after {event.at_byte:,} bytes")

@@ -11,6 +11,7 @@ from app.transfer.importers.parsing.blocks import (
     call_block,
     error_part,
     file_part,
+    rating_part,
     result_block,
     text_block,
     unknown_part,
@@ -59,7 +60,8 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
         if message.get("error") is True:
             thread.add(name, parent, role, error_part(message.get("text") or True), at)
             continue
-        thread.add(name, parent, role, _blocks(message), at, message.get("model"))
+        blocks = [*_blocks(message), *rating_part(message.get("feedback"))]
+        thread.add(name, parent, role, blocks, at, message.get("model"))
         last = name
     given = map(record.get, ("conversationId", "title", "createdAt", "updatedAt"))
     return thread.finished(*given, leaf=last, archived=record.get("isArchived") is True)

@@ -15,6 +15,7 @@ from app.transfer.importers.parsing.blocks import (
     call_block,
     error_part,
     file_part,
+    rating_part,
     result_block,
     result_parts,
     text_block,
@@ -97,7 +98,11 @@ def _conversation(
         message = an_object(value)
         name = identity(message.get("id")) or identity(key)
         parent = identity(message.get("parentId")) or root
-        blocks = [*_message_blocks(message), *error_part(message.get("error"))]
+        blocks = [
+            *_message_blocks(message),
+            *error_part(message.get("error")),
+            *rating_part(json_of(message.get("annotation"))),
+        ]
         if message.get("role") == Role.USER:
             blocks += of_chat
             of_chat = []

@@ -76,6 +76,13 @@ def error_part(error: object) -> list[Part]:
     return [NotKept(f"it has an error: {said}" if said else "it is an error message")] * bool(error)
 
 
+def rating_part(rating: object) -> list[Part]:
+    """Return how the user rated a reply, an object, as a part; none for no rating."""
+    given = ((key, value) for key, value in an_object(rating).items() if value)
+    said = ", ".join(f"{key} {value}" for key, value in given if isinstance(value, str | int))
+    return [NotKept(f"it has a rating of yours: {one_line(said, 200)}")] if said else []
+
+
 def call_block(call_id: object, name: object, arguments: object) -> ToolCall:
     """Return a tool call; `arguments` is JSON text or a value."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)

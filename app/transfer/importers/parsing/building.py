@@ -18,7 +18,6 @@ from app.transfer.importers.parsing.json_events import (
     ConversationEnd,
     ConversationStart,
     MessageEntry,
-    StrayArray,
     Truncated,
     iter_events,
 )
@@ -184,15 +183,12 @@ def conversations(stream: Readable, where: str, builder: Callable[[], Builder]) 
             if building.read_chars <= CONVERSATION_MAX_CHARS:
                 building.take(event)
         elif isinstance(event, ConversationEnd):
-            if event.member or not _is_wrapper(event):
+            if event.member or event.flaw or not _is_wrapper(event):
                 number += 1
                 yield _finished(event, building, f"{where}, conversation {number}")
             elif (loose := building.loose(an_object(event.header))) is not None:
                 yield loose
             building = builder()
-        elif isinstance(event, StrayArray):
-            number += 1
-            yield Skipped(f"{where}, conversation {number}", "it is a list, not a conversation")
         elif isinstance(event, Truncated):
             yield _truncated(event, where, number)
         else:

@@ -82,6 +82,15 @@ def _workspace(**answer: Any) -> dict[str, Any]:
     return {"conversation_turns": [{"user_turn": {"prompt": "Ohm?"}}, {"system_turn": answer}]}
 
 
+_DEEPSEEK: dict[str, Any] = {
+    "id": "c1",
+    "inserted_at": "2026-03-04T10:00:00Z",
+    "mapping": {
+        "1": {"id": "1", "message": {"fragments": [{"type": "REQUEST", "content": "What is it?"}]}}
+    },
+}
+
+
 def _lm_studio(step: dict[str, Any]) -> dict[str, Any]:
     said = {"type": "contentBlock", "content": [{"type": "text", "text": "A unit."}]}
     version = {"role": "assistant", "steps": [said, step]}
@@ -163,6 +172,10 @@ _KEPT: dict[str, tuple[object, Block]] = {
             }
         ),
         _LINKED,
+    ),
+    "chatbox_text_of_picture": (
+        _chatbox({**_ASKED, "contentParts": [{"type": "image", "ocrResult": "A unit."}]}),
+        Text("A unit."),
     ),
     "open_webui_code": (
         _open_webui(
@@ -263,6 +276,20 @@ _NAMED: dict[str, tuple[object, str]] = {
         "Overloaded",
     ),
     "open_webui": (_open_webui({**_REPLY, "error": {"content": "Overloaded"}}), "Overloaded"),
+    "open_webui_rating": (
+        _open_webui(
+            {
+                "role": "assistant",
+                "content": "A unit.",
+                "annotation": {"rating": -1, "comment": "Wrong", "tags": [], "reason": ""},
+            }
+        ),
+        "rating -1, comment Wrong",
+    ),
+    "librechat_rating": (
+        _librechat({"text": "A.", "feedback": {"rating": "thumbsUp", "text": None}}),
+        "rating thumbsUp",
+    ),
     "takeout_detail": (_takeout("Asked Ohm?", details=[{"name": "From the app"}]), "From the app"),
     "librechat_attachment": (
         _librechat({"text": "A.", "attachments": [{"type": "hologram", "hologram": {}}]}),
@@ -270,6 +297,8 @@ _NAMED: dict[str, tuple[object, str]] = {
     ),
     "damaged_part": (_open_webui({**_ASKED, "files": [None, 1]}), "damaged"),
     "damaged_message": (_chatbox(_ASKED, threads=["Ohm?"]), "damaged"),
+    "damaged_deepseek": ([_DEEPSEEK, 7], "not a conversation"),
+    "damaged_open_webui": ([*_open_webui(_ASKED), "Ohm?"], "not a conversation"),
     "damaged_conversation": ([_librechat(_ASKED_LIBRECHAT), "Ohm?"], "damaged"),
 }
 

@@ -12,7 +12,6 @@ from app.transfer.importers.parsing.json_events import (
     ConversationStart,
     JsonEvent,
     MessageEntry,
-    StrayArray,
     Truncated,
     iter_events,
 )
@@ -122,7 +121,19 @@ def test_a_string_longer_than_the_buffer_is_passed() -> None:
             '{"format": "x"}\n{"messages": [{"m": 1}]}\n',
             [ConversationEnd, ConversationStart, MessageEntry, ConversationEnd],
         ),
-        ('[["mapping", {}], {"mapping": {}}]', [StrayArray, ConversationStart, ConversationEnd]),
+        (
+            '[["mapping", {}], {"mapping": {}}]',
+            [ConversationEnd, ConversationStart, ConversationEnd],
+        ),
+        ('[null, {"messages": []}, null]', [ConversationStart, ConversationEnd]),
+        (
+            '[1, {"messages": ["a {", {}, null, 2]}, "b"]',
+            [ConversationEnd, ConversationStart, *3 * [MessageEntry], *2 * [ConversationEnd]],
+        ),
+        (
+            '[{"mapping": {"a": null, "b": 1, "c": {}, "d": "}"}}]',
+            [ConversationStart, *3 * [MessageEntry], ConversationEnd],
+        ),
         (
             '[{"conversations": [{"mapping": {"a": {}}}], "mapping": {}}]',
             [ConversationStart, ConversationEnd],
