@@ -11,8 +11,9 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from zipfile import ZipFile, ZipInfo
@@ -55,12 +56,13 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 class NamedStream:
     """A file to read once, before the next one is requested; `peek` returns up to `PEEK_BYTES`.
 
-    `path` is None for a file in an archive.
+    `path` is None for a file in an archive. `changed_at` is when it was changed last, None if unknown.
     """
 
     name: str
     stream: io.BufferedReader[Any]
     path: Path | None = None
+    changed_at: datetime | None = None
 
 
 class Meter:
@@ -197,7 +199,8 @@ def _file(path: Path, shown: str, meter: Meter) -> Iterator[NamedStream | Skippe
             yield from _zip(PackedFile(file), size_bytes, shown, meter, is_nested=False)
         else:
             stream = io.BufferedReader(_Counted(file, meter), PEEK_BYTES)
-            yield NamedStream(shown, _unpacked(stream, meter), path)
+            changed_at = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
+            yield NamedStream(shown, _unpacked(stream, meter), path, changed_at)
 
 
 def _unpacked(stream: io.BufferedReader[Any], meter: Meter) -> io.BufferedReader[Any]:
@@ -292,7 +295,7 @@ def _member(
     member = _Counted(open_entry(archive, entry), meter, entry.file_size)
     stream = io.BufferedReader(member, PEEK_BYTES)
     if stream.peek(4)[:4] not in _ZIP_MARKS:
-        yield NamedStream(shown, _unpacked(stream, meter))
+        yield NamedStream(shown, _unpacked(stream, meter), changed_at=_packed_at(entry))
     elif is_nested:
         yield Skipped(shown, "it is an archive in an archive in an archive")
     else:
@@ -300,6 +303,14 @@ def _member(
         file.on_bytes = lambda _count_bytes: meter.consumed(0)
         inner = PackedFile(open_entry(archive, entry))
         yield from _zip(inner, left_bytes, shown, meter, is_nested=True)
+
+
+def _packed_at(entry: ZipInfo) -> datetime | None:
+    """Return the time of a member, which is in the time zone of who packed it; None if it has none."""
+    with suppress(ValueError):
+        at = datetime(*entry.date_time).astimezone(UTC)
+        return at if at.year > 1980 else None  # the first year that can be written
+    return None
 
 
 def _too_large() -> ImportRefused:

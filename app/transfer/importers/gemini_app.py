@@ -3,14 +3,12 @@
 import html
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import timedelta
 from pathlib import PurePath
 from typing import Any
 
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
     call_block,
     error_part,
@@ -19,14 +17,12 @@ from app.transfer.importers.parsing.blocks import (
     text_block,
     thinking_block,
 )
-from app.transfer.importers.parsing.building import Imported
 from app.transfer.importers.parsing.formats import (
     Format,
     NotKept,
     Part,
     Thread,
     documents,
-    file_time,
     text_name,
 )
 from app.transfer.importers.parsing.values import (
@@ -144,14 +140,8 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
     yield thread.finished(name, heading, created, ended)
 
 
-def read_studio(file: NamedStream) -> Imported:
+def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     """Yield the conversation of a prompt of AI Studio, whose older files have no times."""
-    return documents(partial(_studio, file_time(file)))(file)
-
-
-def _studio(
-    changed_at: datetime | None, value: Any, where: str
-) -> Iterable[ImportedConversation | Skipped]:
     record = an_object(value)
     model = text_of(an_object(record.get("runSettings")).get("model")).removeprefix("models/")
     thread = Thread(SOURCE, where)
@@ -159,7 +149,7 @@ def _studio(
     thread.append("system", Role.SYSTEM, list(_chunk(instruction)))
     thinking: list[Part] = []
     chunks = objects(an_object(record.get("chunkedPrompt")).get("chunks"))
-    began = next(filter(None, (moment(each.get("createTime")) for each in chunks)), changed_at)
+    began = next(filter(None, (moment(each.get("createTime")) for each in chunks)), None)
     for number, chunk in enumerate(chunks):
         is_user = text_of(chunk.get("role")) == "user"
         blocks = [*_chunk(chunk), *error_part(chunk.get("errorMessage"))]
@@ -213,5 +203,5 @@ WORKSPACE_FORMAT = Format(
     members=("conversation_turns user_turn",),
 )
 STUDIO_FORMAT = Format(
-    SOURCE, "Google AI Studio", read_studio, members=("runSettings chunkedPrompt",)
+    SOURCE, "Google AI Studio", documents(_studio), members=("runSettings chunkedPrompt",)
 )

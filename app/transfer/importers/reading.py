@@ -3,7 +3,8 @@
 import io
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 
@@ -149,7 +150,8 @@ def read_export(
                 report.add_unread(found.name, detected)
             else:
                 report.has_export = True
-                yield from _with_damage(detected.read(found), found.name)
+                made = (_dated(each, found.changed_at) for each in detected.read(found))
+                yield from _with_damage(made, found.name)
         except DamagedArchive as error:
             report.add(Skipped(found.name, f"{error.title}; only what precedes it was imported"))
         except OSError as error:
@@ -171,6 +173,17 @@ def _with_damage(made: Imported, where: str) -> Imported:
             yield Skipped(f"'{title}'" if title else where, "values in its lists are damaged")
         if each is not None:
             yield each
+
+
+def _dated(
+    found: ImportedConversation | Skipped, changed_at: datetime | None
+) -> ImportedConversation | Skipped:
+    """Return a conversation that has messages, but no time at all, with that of its file."""
+    if isinstance(found, Skipped) or found.created_at or not found.messages:
+        return found
+    if any(each.created_at for each in found.messages):
+        return found
+    return replace(found, created_at=changed_at, updated_at=changed_at, is_undated=True)
 
 
 def is_export(path: Path) -> bool:

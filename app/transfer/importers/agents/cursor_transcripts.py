@@ -24,7 +24,6 @@ from app.transfer.importers.parsing.formats import (
     ROLES,
     Part,
     Thread,
-    file_time,
     lines,
     text_name,
 )
@@ -64,7 +63,7 @@ def read_transcript(file: NamedStream) -> Imported:
         at = next(filter(None, map(_time, parts)), at) if role is Role.USER else at
         began = began or at
         thread.append(name, role, map(_typed, parts) if role is Role.USER else parts, at)
-    ended = file_time(file)
+    ended = file.changed_at
     above = PurePath(file.path or file.name).parts
     tags = project_tag(_project(above)) + ((SUBAGENT_TAG,) if "subagents" in above else ())
     yield thread.finished(named, "", began or ended, ended, is_undated=True, tags=tags)

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -200,11 +199,7 @@ def remembered(
     for text in dict.fromkeys(filter(None, map(str.strip, texts))):
         thread.append(text_name(text), Role.ASSISTANT, [Text(text)])
     return thread.finished(
-        name,
-        f"What {program} remembers",
-        is_undated=True,
-        is_list=True,
-        statements=tuple(dict.fromkeys(statements)),
+        name, f"What {program} remembers", is_list=True, statements=tuple(dict.fromkeys(statements))
     )
 
 
@@ -242,11 +237,6 @@ def document(file: NamedStream) -> Any:
     if len(data) > DOCUMENT_MAX_BYTES:
         raise UnreadableValue(f"it is larger than {DOCUMENT_MAX_BYTES >> 20} MB")
     return parsed(data.decode("utf-8-sig", "replace"))
-
-
-def file_time(file: NamedStream) -> datetime | None:
-    """Return when a file was changed last; None for one in an archive."""
-    return datetime.fromtimestamp(file.path.stat().st_mtime, UTC) if file.path else None
 
 
 def documents(

@@ -2,9 +2,12 @@
 
 import io
 import json
+import os
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -122,6 +125,24 @@ def test_a_folder_of_no_export_is_refused(tmp_path: Path, files: dict[str, str],
         (tmp_path / name).write_text(content)
     with pytest.raises(ImportRefused, match=why):
         list(read_export(tmp_path))
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_conversation_without_any_time_has_that_of_its_file(
+    tmp_path: Path, is_packed: bool
+) -> None:
+    row = chatgpt_row(chatgpt_message("u", "user", "Hello")) | {"create_time": None}
+    content = json.dumps([row | {"update_time": None}])
+    path = tmp_path / "conversations.json"
+    path.write_text(content)
+    at = datetime(2023, 5, 6, 10, tzinfo=UTC)
+    os.utime(path, (at.timestamp(), at.timestamp()))
+    if is_packed:
+        with ZipFile(tmp_path / "export.zip", "w") as archive:
+            archive.write(path)
+        path = tmp_path / "export.zip"
+    found = _only(path)
+    assert (found.created_at, found.updated_at, found.is_undated) == (at, at, True)
 
 
 def test_exports_of_both_kinds_in_one_folder_are_read(tmp_path: Path) -> None:
