@@ -150,7 +150,7 @@ class Planner:
             conversation = self._with_choices(stored, new)
             shown = shown_path(conversation, self._exchanges.of(conversation_id))
         last = shown[-1] if shown else None
-        before = self._messages(last) if last else ()
+        before = self._exchanges.messages_of(last) if last else ()
         parent_id = before[-1].id if before else None
         message = self._message(conversation, parent_id, Role.USER, blocks, at)
         own: tuple[Message, ...] = (message,)
@@ -292,7 +292,7 @@ class Planner:
         exchange = self._exchanges.get(exchange_id)
         conversation = self._writable(exchange.conversation_id)
         path = path_to(exchange, self._exchanges.of(exchange.conversation_id))
-        return conversation, path, self._messages(exchange)
+        return conversation, path, self._exchanges.messages_of(exchange)
 
     def _plan(
         self,
@@ -314,10 +314,6 @@ class Planner:
             (*segment, exchange),
             self._passages.of_source(PassageKind.TURN, exchange.id),
         )
-
-    def _messages(self, exchange: Exchange) -> tuple[Message, ...]:
-        found = self._exchanges.messages(exchange.message_ids)
-        return tuple(found[each] for each in exchange.message_ids)
 
     def _message(
         self,
@@ -395,6 +391,4 @@ def _shows(conversation: Conversation, leaf: MessageId, at: datetime) -> Convers
 
 def _is_answered(exchange: Exchange, messages: Sequence[Message]) -> bool:
     """Return whether an exchange has a reply, or is about to get one."""
-    if exchange.status is ExchangeStatus.RUNNING:
-        return True
-    return any(map(is_reply, messages))
+    return exchange.status is ExchangeStatus.RUNNING or any(map(is_reply, messages))

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +12,9 @@ from app.domain.ids import new_uid
 from app.domain.records.presets import (
     BUILT_IN_PRESET,
     Preset,
+    find_named,
     free_name,
+    names_hint,
     one_line_name,
     preset_problem,
 )
@@ -65,17 +66,10 @@ class Presets:
 
     def named(self, name: str) -> Preset:
         """Return the preset with a name (any case) or uid; raise NotFound with similar names."""
-        wanted = one_line_name(name).casefold()
         presets = self.listed()
-        for preset in presets:
-            if preset.name.casefold() == wanted or preset.uid == wanted:
-                return preset
-        names = [preset.name for preset in presets]
-        near = get_close_matches(name, names, n=2, cutoff=0.5)
-        raise NotFound(
-            f"There is no preset '{name}'",
-            f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(names)}.",
-        )
+        if (found := find_named(name, presets)) is not None:
+            return found
+        raise NotFound(f"There is no preset '{name}'", names_hint(name, presets))
 
     def instructions(self, preset: Preset) -> str:
         """Return the system prompt of a preset; without one of its own, the built-in preset's."""
@@ -97,12 +91,8 @@ class Presets:
         )
         if problem := preset_problem(preset):
             raise InvalidInput(f"The preset '{preset.name}' {problem}", "Correct it and try again.")
-        presets = self.listed()
-        for other in presets:
-            if other.uid != preset.uid and other.name.casefold() == preset.name.casefold():
-                raise InvalidInput(
-                    f"There is already a preset '{other.name}'", "Choose another name."
-                )
+        if (other := find_named(preset.name, self.listed(), preset.uid)) is not None:
+            raise InvalidInput(f"There is already a preset '{other.name}'", "Choose another name.")
         changes: list[Change] = [PresetPut(preset)]
         if preset.is_built_in:
             changes = [PresetPut(replace(preset, system_prompt=""))]

@@ -7,15 +7,15 @@ the user accepts a proposal; one that is dismissed does not return.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved
 from app.domain.conversations import Conversation
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, new_uid
-from app.domain.records.presets import one_line_name
+from app.domain.records.presets import find_named, names_hint, one_line_name
 from app.domain.records.projects import Project, project_problem
 from app.domain.text import clean
+from app.domain.translation import tr_noop
 from app.memory.topics.service import TopicService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -59,16 +59,10 @@ class Projects:
 
     def named(self, name: str) -> Project:
         """Return the project with a name (any case) or uid; raise NotFound with similar names."""
-        wanted, projects = one_line_name(name).casefold(), self.listed()
-        for project in projects:
-            if project.name.casefold() == wanted or project.uid == wanted:
-                return project
-        names = [project.name for project in projects]
-        near = get_close_matches(name, names, n=2, cutoff=0.5)
-        if near:
-            hint = f"Did you mean {' or '.join(near)}?"
-        else:
-            hint = f"There are {', '.join(names)}." if names else "'project add NAME' adds one."
+        projects = self.listed()
+        if (found := find_named(name, projects)) is not None:
+            return found
+        hint = names_hint(name, projects, tr_noop("'project add NAME' adds one."))
         raise NotFound(f"There is no project '{name}'", hint)
 
     def save(self, project: Project) -> Project:
@@ -88,11 +82,8 @@ class Projects:
             raise InvalidInput(
                 f"The project '{project.name}' {problem}", "Correct it and try again."
             )
-        for other in self.listed():
-            if other.uid != project.uid and other.name.casefold() == project.name.casefold():
-                raise InvalidInput(
-                    f"There is already a project '{other.name}'", "Choose another name."
-                )
+        if (other := find_named(project.name, self.listed(), project.uid)) is not None:
+            raise InvalidInput(f"There is already a project '{other.name}'", "Choose another name.")
         self._store.save(ProjectPut(project))
         return project
 
@@ -185,9 +176,8 @@ class ProjectProposals:
 
     def accept(self, proposal: ProjectProposal, name: str) -> Project:
         """Move the conversations to a project by its name, new if needed; as `Projects.save`."""
-        wanted = one_line_name(name).casefold()
-        known = (each for each in self._projects.listed() if each.name.casefold() == wanted)
-        project = next(known, None) or self._projects.save(Project("", name))
+        known = find_named(name, self._projects.listed())
+        project = known or self._projects.save(Project("", name))
         self._projects.move(proposal.conversations, project.uid)
         return project
 

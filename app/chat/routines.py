@@ -8,7 +8,6 @@ not run.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from itertools import islice, takewhile
 
 from app.chat.models import ModelDirectory
@@ -18,7 +17,7 @@ from app.domain.changes import RoutinePut, RoutineRemoved
 from app.domain.chat import UsageReported
 from app.domain.errors import ConsentMissing, InvalidInput, NotFound
 from app.domain.ids import new_uid
-from app.domain.records.presets import one_line_name
+from app.domain.records.presets import find_named, names_hint, one_line_name
 from app.domain.records.routines import (
     FAILURES_NOTICED,
     Routine,
@@ -28,7 +27,7 @@ from app.domain.records.routines import (
     routine_problem,
 )
 from app.domain.text import clean, translate_lines
-from app.domain.translation import format_moment, format_price, model_label, tr, trn
+from app.domain.translation import format_moment, format_price, model_label, tr, tr_noop, trn
 from app.language.schedules import due_times, read_schedule
 from app.providers.pricing.usage import estimated_tokens
 from app.storage.engine.stamps import now
@@ -116,16 +115,11 @@ class Routines:
 
     def named(self, name: str) -> Routine:
         """Return the routine with a name (any case) or uid; raise NotFound with similar names."""
-        wanted, routines = one_line_name(name).casefold(), self._rows.listed()
-        for routine in routines:
-            if routine.name.casefold() == wanted or routine.uid == wanted:
-                return routine
-        names = [routine.name for routine in routines]
-        near = get_close_matches(name, names, n=2, cutoff=0.5)
-        hint = f"There are {', '.join(names)}." if names else "There are none yet."
-        raise NotFound(
-            f"There is no routine '{name}'", f"Did you mean {' or '.join(near)}?" if near else hint
-        )
+        routines = self._rows.listed()
+        if (found := find_named(name, routines)) is not None:
+            return found
+        hint = names_hint(name, routines, tr_noop("There are none yet."))
+        raise NotFound(f"There is no routine '{name}'", hint)
 
     def history(self, uid: str, limit: int = 50) -> tuple[tuple[RoutineRun, int | None], ...]:
         """Return runs with the turn number of each, the latest due time first; one that was killed is interrupted."""
@@ -160,11 +154,8 @@ class Routines:
             raise InvalidInput(
                 f"The routine '{routine.name}' {problem}", "Correct it and try again."
             )
-        for other in self._rows.listed():
-            if other.uid != routine.uid and other.name.casefold() == routine.name.casefold():
-                raise InvalidInput(
-                    f"There is already a routine '{other.name}'", "Choose another name."
-                )
+        if (other := find_named(routine.name, self._rows.listed(), routine.uid)) is not None:
+            raise InvalidInput(f"There is already a routine '{other.name}'", "Choose another name.")
         return routine
 
     def plan(self, routine: Routine) -> RoutinePlan:

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
 from app.domain.text import clean
+from app.domain.translation import tr_noop
 
 DEFAULT_PRESET = "commonplace"
 """The uid of the preset that always exists."""
@@ -14,6 +17,9 @@ MAX_TEMPERATURE = 2.0
 MAX_OUTPUT_TOKENS = 1_000_000
 MAX_NAME_CHARS = 60
 MAX_PROMPT_CHARS = 100_000
+
+
+N = TypeVar("N", bound="Named")
 
 
 class Effort(StrEnum):
@@ -88,6 +94,30 @@ def preset_problem(preset: Preset) -> str:
 def one_line_name(name: str) -> str:
     """Return a name as it is stored: clean, in one line, without double spaces."""
     return " ".join(clean(name).split())
+
+
+class Named(Protocol):
+    """A record that the user names."""
+
+    @property
+    def uid(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+def find_named(name: str, records: Iterable[N], other_than: str = "") -> N | None:
+    """Return the record with a name (any case) or uid, if its uid is another than this."""
+    wanted = one_line_name(name).casefold()
+    found = (each for each in records if wanted in (each.name.casefold(), each.uid))
+    return next((each for each in found if each.uid != other_than), None)
+
+
+def names_hint(name: str, records: Iterable[Named], if_none: str = "") -> str:
+    """Return a hint with the names that are like `name`, else all."""
+    names = [each.name for each in records]
+    if near := get_close_matches(name, names, n=2, cutoff=0.5):
+        return tr_noop(f"Did you mean {' or '.join(near)}?")
+    return tr_noop(f"There are {', '.join(names)}.") if names else if_none
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
