@@ -95,6 +95,7 @@ from app.system.paths import DataPaths
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
 from app.workers.followed import AddedDocuments, FollowedSources
+from app.workers.jobs import JobParts
 from app.workers.model_choice import BackgroundModelChoice
 from app.workers.regeneration import EmbeddingRegeneration, FactRegeneration, SummaryRegeneration
 from app.workers.spend_limits import SpendLimits
@@ -249,16 +250,11 @@ class Services:
         self.background_model = model = BackgroundModel(
             store, settings, registry, prices, self.models.windows, limits=limits
         )
-        self.workers = board = WorkerBoard(
-            store,
-            settings,
-            embedder=self.embedders.active,
-            model=model,
-            limits=limits,
-            nearest=self.fact_service.nearest,
-            tokens=self.token_sync,
-            routines=lambda: self._routine_runs,
-        )
+        parts = JobParts(
+            store, settings, self.embedders.active, model, limits, self.fact_service.nearest,
+            self.token_sync, lambda: self._routine_runs,
+        )  # fmt: skip
+        self.workers = board = WorkerBoard(parts)
         # Closing the embedders ends requests that workers and questions wait for.
         self._closers += [board.stop, self.embedders.close, model.close]
         store.throttle = self.index_sync.throttle = board.ui_priority.yield_if_late

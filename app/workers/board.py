@@ -4,30 +4,23 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.domain.change_set import ChangeSet
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
 from app.domain.translation import tr, trn
 from app.domain.workers import WORKERS, FailedItem, WorkerName, WorkerState, WorkerStatus
-from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts, FailedItems
-from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
-from app.workers.background_model import MODEL_KEYS, ModelClient
-from app.workers.job_interface import ActiveEmbedder, Clock, Job, OpenConversation, UiPriority
+from app.workers.background_model import MODEL_KEYS
+from app.workers.job_interface import Job, UiPriority
 from app.workers.jobs import JobParts, build_jobs, embedding_pipeline
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
-from app.workers.jobs.part_reader import READERS, NearestFacts, PartReader
+from app.workers.jobs.part_reader import READERS
 from app.workers.loop import StatusListener, WorkerLoop
 from app.workers.retries import Jitter, full_jitter
-from app.workers.spend_limits import SpendLimits
 from app.workers.status_text import blocked_text, waiting_text
-
-if TYPE_CHECKING:
-    from app.index.token_sync import TokenIndexSync
-    from app.workers.jobs.routine_runner import RoutineRunner
 
 Host = Callable[[Callable[[], None]], None]
 
@@ -46,8 +39,7 @@ class _Run:
 class WorkerBoard:
     """The workers of one store. Thread-safe; methods that block say so.
 
-    It has all workers, or those of `jobs`. `model` is the background model, `limits` are the spend
-    limits that all workers share, `nearest` finds the known facts it is told of, `routines` returns what runs routines. Nothing runs before `start` or `run_until_idle`.
+    It has all workers, or those of `jobs`. Nothing runs before `start` or `run_until_idle`.
 
     Attributes:
         embedding: The embedding pipeline; None without `embedder`.
@@ -56,33 +48,15 @@ class WorkerBoard:
 
     def __init__(
         self,
-        store: Store,
-        settings: Settings,
+        parts: JobParts,
         jobs: Sequence[Job[Any, Any]] | None = None,
-        clock: Clock | None = None,
         jitter: Jitter = full_jitter,
-        *,
-        embedder: ActiveEmbedder | None = None,
-        model: ModelClient | None = None,
-        limits: SpendLimits | None = None,
-        nearest: NearestFacts | None = None,
-        tokens: "TokenIndexSync | None" = None,
-        routines: "Callable[[], RoutineRunner] | None" = None,
     ) -> None:
-        self._store = store
-        self._settings = settings
-        self._open_conversation = OpenConversation(store, settings)
-        self._clock = clock or Clock()
+        self._store, self._settings, self._clock = parts.store, parts.settings, parts.clock
+        self._open_conversation, self._reader = parts.open_conversation, parts.reader
         self.ui_priority = UiPriority(self._clock)
-        opened = self._open_conversation
-        self._reader = (
-            None if model is None else PartReader(store, settings, model, opened, nearest)
-        )
         if self._reader is not None:
             self._reader.on_stored = self.wake
-        parts = JobParts(
-            store, settings, opened, embedder, model, limits, self._reader, tokens, routines, clock
-        )
         if jobs is None:
             jobs = build_jobs(parts)
         elif (pipeline := embedding_pipeline.build(parts)) is not None:

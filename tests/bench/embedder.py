@@ -28,6 +28,7 @@ from app.providers.embedders.local import LocalEmbedder, in_batches
 from app.storage.tables.settings import Settings
 from app.system.process import limit_malloc_retention
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from tests.bench.shared.measuring import (
     MODEL,
     ROOT,
@@ -92,7 +93,7 @@ def _pipeline(model: Path, texts: list[str], rounds: int) -> Figures:
                 settings.set("min_message_tokens", 0)
                 pairs = list(zip(texts[::2], texts[1::2], strict=False))
                 store.save(*new_conversation(store, *pairs).changes)
-                board = WorkerBoard(store, settings, (), embedder=lambda: embedder)
+                board = WorkerBoard(JobParts(store, settings, embedder=lambda: embedder), ())
                 (status,) = board.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
             if status.done != status.total:
                 raise SystemExit(f"not all was embedded: {status.last_error}")

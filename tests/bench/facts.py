@@ -22,7 +22,6 @@ from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
-from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
 from tests.bench.shared.measuring import ROOT, Figures, options, print_json, timed
@@ -96,9 +95,8 @@ def learned(talk: Talk) -> list[Fact]:
 
 def read_facts(store: Store) -> list[Fact]:
     """Read a library without a model and return its current facts."""
-    settings = Settings(store)
-    job = KnowledgeExtractor(JobParts(store, settings, OpenConversation(store, settings)))
-    board = WorkerBoard(store, settings, (job,), clock=JumpingClock())
+    parts = JobParts(store, Settings(store), clock=JumpingClock())
+    board = WorkerBoard(parts, (KnowledgeExtractor(parts),))
     board.run_until_idle([WorkerName.KNOWLEDGE_EXTRACTOR])
     return [known.fact for known in Facts(store).listed(FactFilter())]
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from app.bootstrap import RunMode, Services, build
 from app.domain.records.sources import SOURCES, SourceName
 from app.system.paths import DataPaths
-from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.source_reader import SourceReader
 from tests.bench.shared.measuring import ROOT, options, peak_mb, print_json, timed
@@ -45,13 +44,7 @@ def _measure(paths: DataPaths, home: Path, size_bytes: int) -> dict[str, float]:
     services = build(paths, RunMode.COMMAND_LINE)
     try:
         services.settings.set(SOURCES[SourceName.CLAUDE_CODE].setting, True)
-        job = SourceReader(
-            JobParts(
-                services.store,
-                services.settings,
-                OpenConversation(services.store, services.settings),
-            )
-        )
+        job = SourceReader(JobParts(services.store, services.settings))
         before_mb = peak_mb()
         read = timed(lambda: _read_and_index(services, job))
         grown_mb = peak_mb() - before_mb + _apart_mb()

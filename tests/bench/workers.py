@@ -20,6 +20,7 @@ from app.domain.workers import WorkerName, WorkerState
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from tests.bench.shared.made_up import ZipfText
 from tests.bench.shared.measuring import (
     SWITCH_INTERVAL_S,
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 def worked(store: Store, name: WorkerName) -> Figures:
-    board = WorkerBoard(store, Settings(store))
+    board = WorkerBoard(JobParts(store, Settings(store)))
     late_ms: list[float] = []
     with beating(late_ms):
         took = timed(lambda: board.run_until_idle([name]))
@@ -71,7 +72,7 @@ def idle_beat() -> dict[str, float]:
 def woken(store: Store) -> dict[str, float]:
     settings = Settings(store)
     settings.set("summarizer_idle_timeout", 86_400)
-    board = WorkerBoard(store, settings)
+    board = WorkerBoard(JobParts(store, settings))
     at_work = threading.Event()
     began = (WorkerName.EXCHANGE_SUMMARIZER, WorkerState.RUNNING)
     board.subscribe(lambda each: at_work.set() if (each.name, each.state) == began else None)

@@ -10,7 +10,6 @@ from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.settings import Settings
-from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.source_reader import SourceReader
 
@@ -28,9 +27,7 @@ class Followed:
         self.restart()
 
     def restart(self) -> None:
-        self.job = SourceReader(
-            JobParts(self.store, self.settings, OpenConversation(self.store, self.settings))
-        )
+        self.job = SourceReader(JobParts(self.store, self.settings))
 
     def read(self) -> int:
         """Read what changed; return the number of files."""

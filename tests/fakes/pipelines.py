@@ -11,6 +11,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.passages.vectors import Vectors
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import JumpingClock
@@ -33,9 +34,8 @@ class PipelineBench:
         self.refusal: Exception | None = None
         self.clock = JumpingClock()
         self.vectors = Vectors(store)
-        self.board = WorkerBoard(
-            store, self.settings, (), clock=self.clock, embedder=self._active, tokens=tokens
-        )  # fmt: skip
+        parts = JobParts(store, self.settings, self._active, tokens=tokens, clock=self.clock)
+        self.board = WorkerBoard(parts, ())
 
     def _active(self) -> Embedder:
         if self.refusal is not None:

@@ -11,7 +11,6 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.workers.background_model import ModelClient
 from app.workers.board import WorkerBoard
-from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.topic_finder import TopicJob
 from tests.fakes.embedders import BagOfWords
@@ -32,11 +31,9 @@ class TopicLibrary:
         self.store = store
         self.settings = Settings(store)
         self.bag = BagOfWords(dimension=256)
-        opened = OpenConversation(store, self.settings)
-        self.job = TopicJob(JobParts(store, self.settings, opened, model=model), lambda: self.bag)
-        self.board = WorkerBoard(
-            store, self.settings, (self.job,), clock=JumpingClock(), embedder=lambda: self.bag
-        )
+        parts = JobParts(store, self.settings, lambda: self.bag, model, clock=JumpingClock())
+        self.job = TopicJob(parts, lambda: self.bag)
+        self.board = WorkerBoard(parts, (self.job,))
         self.service = TopicService(store, Boundaries(store))
         self._random = Random(1)
         self._count = 0

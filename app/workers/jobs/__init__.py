@@ -4,7 +4,7 @@ To add a worker, add its row to `app.domain.workers` and a module here.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.workers.background_model import ModelClient
 from app.workers.job_interface import ActiveEmbedder, Clock, Job, OpenConversation
-from app.workers.jobs.part_reader import PartReader
+from app.workers.jobs.part_reader import NearestFacts, PartReader
 from app.workers.spend_limits import SpendLimits
 
 if TYPE_CHECKING:
@@ -21,23 +21,34 @@ if TYPE_CHECKING:
     from app.workers.jobs.routine_runner import RoutineRunner
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobParts:
     """What jobs are made from; None where there is no embedder or model.
 
-    `reader` is shared by the workers that read conversations.
+    Attributes:
+        model: The background model.
+        limits: The spend limits that all workers share.
+        nearest: Finds the known facts that the model is told of.
+        routines: Returns what runs routines.
+        reader: Shared by the workers that read conversations.
     """
 
     store: Store
     settings: Settings
-    open_conversation: OpenConversation
     embedder: ActiveEmbedder | None = None
     model: ModelClient | None = None
     limits: SpendLimits | None = None
-    reader: PartReader | None = None
+    nearest: NearestFacts | None = None
     tokens: "TokenIndexSync | None" = None
     routines: "Callable[[], RoutineRunner] | None" = None
-    clock: Clock | None = None
+    clock: Clock = field(default_factory=Clock)
+    open_conversation: OpenConversation = field(init=False)
+    reader: PartReader | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.open_conversation = opened = OpenConversation(self.store, self.settings)
+        if self.model is not None:
+            self.reader = PartReader(self.store, self.settings, self.model, opened, self.nearest)
 
 
 def build_jobs(parts: JobParts) -> tuple[Job[Any, Any], ...]:

@@ -22,6 +22,7 @@ from app.storage.tables.spending import Spending, Spent, by_month
 from app.storage.tables.topics import StoredTopic, TopicRows
 from app.storage.work.queue import SUMMARIES, request_regeneration
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import READERS
 from app.workers.model_choice import Workloads
 from tests.fakes.background import ScriptedAsker, part_answer
@@ -158,7 +159,7 @@ def test_the_estimate_of_requests_is_what_is_asked(store: Store) -> None:
     add_conversation(store, "I sail.")
     loads = Workloads(store, Settings(store))
     (load, *_, profile), asker = loads.all(""), ScriptedAsker()
-    WorkerBoard(store, Settings(store), model=asker).run_until_idle(READERS)
+    WorkerBoard(JobParts(store, Settings(store), model=asker)).run_until_idle(READERS)
     assert (load.turns, load.requests) == (51, 3)
     assert len(asker.asked) == load.requests
     assert (profile.requests, loads.all("")[-1].requests) == (1, 0), "the profile follows once"
@@ -186,7 +187,7 @@ def test_the_estimate_of_summaries_counts_the_turns_they_cover(store: Store, aga
     settings, asker = Settings(store), ScriptedAsker()
     settings.set("background_model", asker.model)
     talk = add_conversation(store, *(f"Town number {number}." for number in range(60)))
-    board = WorkerBoard(store, settings, model=asker)
+    board = WorkerBoard(JobParts(store, settings, model=asker))
     board.run_until_idle(READERS if again else READERS[1:])
     asked = len(asker.asked)
     loads = Workloads(store, settings)

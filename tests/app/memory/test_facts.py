@@ -22,6 +22,7 @@ from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.queue import FACTS, request_regeneration
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from app.workers.model_choice import Workloads
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.jobs import JumpingClock
@@ -253,7 +254,7 @@ class Extraction:
         self.store, self.settings = store, Settings(store)
         self.asker = ScriptedAsker(model="")
         clock = JumpingClock()
-        self.board = WorkerBoard(store, self.settings, clock=clock, model=self.asker)
+        self.board = WorkerBoard(JobParts(store, self.settings, clock=clock, model=self.asker))
         unused: Any = None
         self.service = FactService(store, unused)
         add_conversation(store, "I live in Oslo.", "I'm allergic to green tea.")

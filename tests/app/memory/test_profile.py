@@ -25,7 +25,6 @@ from app.storage.tables.profile import ProfileRows
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
 from app.workers.board import WorkerBoard
-from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.profile_writer import ProfileWriter
 from tests.fakes.background import ScriptedAsker
@@ -61,9 +60,9 @@ class Library:
         self.settings.set("knowledge_extractor_enabled", False)
         self.asker = ScriptedAsker(model="")
         self.clock = JumpingClock()
-        opened_here = OpenConversation(self.store, self.settings)
-        self.job = ProfileWriter(JobParts(self.store, self.settings, opened_here, model=self.asker))
-        self.board = WorkerBoard(self.store, self.settings, (self.job,), clock=self.clock)
+        parts = JobParts(self.store, self.settings, model=self.asker, clock=self.clock)
+        self.job = ProfileWriter(parts)
+        self.board = WorkerBoard(parts, (self.job,))
         self.talk = add_conversation(self.store, "We spoke.")
 
     def learn(

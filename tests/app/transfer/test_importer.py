@@ -25,6 +25,7 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.transfer.importer import ConversationImporter, ImportCounts
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from tests.fakes.stored import add_conversation, tables
 
 AT = datetime(2025, 5, 1, 12, 0, tzinfo=UTC)
@@ -215,7 +216,7 @@ def summarised(
 
 def waiting(store: Store) -> list[int]:
     """Return how many exchanges and conversations have no current summary."""
-    board = WorkerBoard(store, Settings(store))
+    board = WorkerBoard(JobParts(store, Settings(store)))
     count = {each.name: each.total - each.done for each in board.refresh()}
     return [count[WorkerName.EXCHANGE_SUMMARIZER], count[WorkerName.CONVERSATION_SUMMARIZER]]
 
@@ -242,6 +243,6 @@ def test_imported_summaries_are_current_unless_their_source_is_newer(
     assert texts.get(PassageKind.EXCHANGE_SUMMARY) == (ofs[0].text if ofs else None)
     imported(store, conversation(*row("u0", "a0", "u1", "a1")))
     assert waiting(store) == [due[0] + 1, 1]
-    WorkerBoard(store, Settings(store)).run_until_idle()
+    WorkerBoard(JobParts(store, Settings(store))).run_until_idle()
     assert Passages(store).count_by_kind()[PassageKind.CONVERSATION_SUMMARY] == 1
     assert Summaries(store).latest("conversation", [1])[1].text != latest

@@ -21,7 +21,6 @@ from app.storage.tables.settings import Settings
 from app.transfer import source_files
 from app.transfer.importing import import_files
 from app.workers.followed import FollowedSources
-from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.source_reader import SourceReader
 from tests.fakes.command_line import Console
@@ -84,7 +83,7 @@ def test_without_its_notes_everything_is_read_again_and_nothing_twice(followed: 
 def test_what_is_written_beside_an_open_database_is_read(store: Store, clean_home: Path) -> None:
     settings = Settings(store)
     settings.set(SOURCES[SourceName.OPENCODE].setting, True)
-    job = SourceReader(JobParts(store, settings, OpenConversation(store, settings)))
+    job = SourceReader(JobParts(store, settings))
     path = write("opencode", clean_home / ".local/share/opencode")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")

@@ -23,7 +23,7 @@ from app.storage.work.summary_work import EXCHANGE_SUMMARIES, SummaryWork
 from app.system.keys import KeyStore
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.job_interface import Clock, IsCancelled, OpenConversation
+from app.workers.job_interface import Clock, IsCancelled
 from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import READERS
 from tests.fakes.embedders import BagOfWords
@@ -60,8 +60,8 @@ class Scripted:
         self.settings = settings
         self.summarizer = ScriptedSummarizer()
         self.busy = threading.Semaphore(0)
-        jobs = self.summarizer.jobs(JobParts(store, settings, OpenConversation(store, settings)))
-        self.board = WorkerBoard(store, settings, jobs)
+        parts = JobParts(store, settings)
+        self.board = WorkerBoard(parts, self.summarizer.jobs(parts))
 
     def hang(self) -> None:
         """Make each item last until its worker is stopped; `busy` counts them."""
@@ -92,7 +92,7 @@ def are_all(board: WorkerBoard, state: WorkerState, *names: WorkerName) -> bool:
 
 # -- switching
 def test_built_in_workers_wait_for_the_open_conversation(store: Store, settings: Settings) -> None:
-    board = WorkerBoard(store, settings)
+    board = WorkerBoard(JobParts(store, settings))
     talk = add_conversation(store, "How do I brew green tea at home?", at=datetime.now(UTC))
     board.set_open_conversation(talk.conversation.id)
     with hosted(board) as threads:
@@ -150,7 +150,7 @@ def test_the_manual_page_indexer_is_off_at_every_start(store: Store, settings: S
     job = ListJob(store, [1])
     job.name = MANUAL
     settings.set("index_man_enabled", True)
-    board = WorkerBoard(store, settings, [job])
+    board = WorkerBoard(JobParts(store, settings), [job])
     with hosted(board) as threads:
         assert not settings.flag("index_man_enabled")
         assert threads == []
@@ -185,7 +185,7 @@ def test_settings_and_new_turns_wake_without_polling(store: Store, scripted: Scr
 def test_a_blocked_worker_is_freed_by_waking_it(store: Store, settings: Settings) -> None:
     job = ListJob(store, [1])
     job.poison[1] = KeyMissing("There is no key", "Enter one.")
-    board = WorkerBoard(store, settings, [job])
+    board = WorkerBoard(JobParts(store, settings), [job])
     with hosted(board):
         until(lambda: are_all(board, BLOCKED, job.name))
         (warning,) = board.warnings()
@@ -214,7 +214,7 @@ class StillClock(Clock):
 def test_the_end_of_a_turn_wakes_all_workers_that_have_work_by_it(store: Store) -> None:
     settings, bag = Settings(store), BagOfWords()
     settings.set(WORKERS[WorkerName.TOOL_SUMMARIZER].enabled_key, True)
-    board = WorkerBoard(store, settings, clock=StillClock(), embedder=lambda: bag)
+    board = WorkerBoard(JobParts(store, settings, clock=StillClock(), embedder=lambda: bag))
     with hosted(board):
         until(lambda: are_all(board, IDLE, *MAY_BE_PAID))
         called(store, ("read_file", '{"path": "notes.txt"}', "one"))
@@ -248,7 +248,7 @@ def test_a_worker_that_does_not_stop_in_time_is_named(store: Store, settings: Se
         released.wait(60)
 
     job.before_make = ignore_stop
-    board = WorkerBoard(store, settings, [job])
+    board = WorkerBoard(JobParts(store, settings), [job])
     with hosted(board):
         assert begun.wait(60)
         assert board.stop(timeout_s=0.05) == (job.name,)
@@ -270,7 +270,7 @@ class Desk:
         prices = PriceList(registry.find_config)
         windows = ModelWindows(settings, registry, prices.context_tokens)
         self.model = BackgroundModel(store, settings, registry, prices, windows)
-        self.board = WorkerBoard(store, settings, embedder=self.embedders.active, model=self.model)
+        self.board = WorkerBoard(JobParts(store, settings, self.embedders.active, self.model))
         add_conversation(store, long("tea"))
         called(store, ("read_file", '{"path": "notes.txt"}', "one"))
 
@@ -392,7 +392,7 @@ def test_until_idle_waits_for_a_running_board_s_workers(store: Store, scripted: 
 def test_until_idle_waits_for_work_made_by_other_workers(store: Store, settings: Settings) -> None:
     maker, summarizer = ListJob(store, [1]), ScriptedSummarizer()
     maker.name = WorkerName.TOOL_SUMMARIZER
-    taker, _ = summarizer.jobs(JobParts(store, settings, OpenConversation(store, settings)))
+    taker, _ = summarizer.jobs(JobParts(store, settings))
     add_conversation(store, "tea")
 
     def make_more(*_: object) -> None:
@@ -400,5 +400,5 @@ def test_until_idle_waits_for_work_made_by_other_workers(store: Store, settings:
         add_conversation(store, "coffee")
 
     maker.before_make = make_more
-    board = WorkerBoard(store, settings, [maker, taker])
+    board = WorkerBoard(JobParts(store, settings), [maker, taker])
     assert [each.done for each in board.run_until_idle([maker.name, taker.name])] == [1, 2]

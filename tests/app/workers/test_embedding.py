@@ -28,7 +28,7 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
-from app.workers.job_interface import Blocked, OpenConversation
+from app.workers.job_interface import Blocked
 from app.workers.jobs import JobParts, chunk_vectors
 from app.workers.jobs.chunk_vectors import PageRateLimit
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
@@ -173,7 +173,7 @@ def test_a_slow_server_gets_fewer_texts_at_once_and_a_fast_one_more(store: Store
 
 def test_a_running_worker_embeds_a_turn_when_it_ends(store: Store, bench: PipelineBench) -> None:
     bench.settings.set("embedding_pipeline_poll_interval", 86_400)
-    board = WorkerBoard(store, bench.settings, (), embedder=lambda: bench.embedder)
+    board = WorkerBoard(JobParts(store, bench.settings, embedder=lambda: bench.embedder), ())
     with hosted(board):
         until(lambda: board.statuses()[0].state is WorkerState.IDLE)
         add_conversation(store, long("tea"))
@@ -281,10 +281,8 @@ def test_a_bad_text_is_retried_alone_and_set_aside(bench: PipelineBench) -> None
         poisoned_by("An answer to a question about poison")(texts)
 
     bench.bag.poison = poison
-    bench.board = WorkerBoard(
-        bench.store, bench.settings, (), clock=bench.clock, jitter=lambda limit: limit,
-        embedder=lambda: bench.embedder,
-    )  # fmt: skip
+    parts = JobParts(bench.store, bench.settings, lambda: bench.embedder, clock=bench.clock)
+    bench.board = WorkerBoard(parts, (), jitter=lambda limit: limit)
     status = bench.run()
     assert (status.done, status.total, status.abandoned, status.failed) == (20, 21, 1, 1)
     assert bench.passages() == set(range(1, 21))
@@ -426,10 +424,9 @@ class Desk:
             self.settings, provider_registry(self.settings, KeyStore())
         )
         self.limits = SpendLimits(store, self.settings)
-        self.board = WorkerBoard(
-            store, self.settings, (), JumpingClock(), embedder=self.embedders.active,
-            limits=self.limits,
-        )  # fmt: skip
+        active = self.embedders.active
+        parts = JobParts(store, self.settings, active, limits=self.limits, clock=JumpingClock())
+        self.board = WorkerBoard(parts, ())
         self.settings.set("spend_cap_daily_usd", 1.0)
 
     def price(self, model: str, input_usd: float) -> None:
@@ -507,11 +504,8 @@ class Pages:
         self.embedder = BagOfWords()
         self.limit = PageRateLimit(lambda: self.now_s, self._sleep)
         settings = Settings(store)
-        pipeline = EmbeddingPipeline(
-            JobParts(store, settings, OpenConversation(store, settings), lambda: self.embedder),
-            self.limit,
-        )
-        self.board = WorkerBoard(store, settings, [pipeline], clock=JumpingClock())
+        pipeline = EmbeddingPipeline(JobParts(store, settings, lambda: self.embedder), self.limit)
+        self.board = WorkerBoard(JobParts(store, settings, clock=JumpingClock()), [pipeline])
         names = [f"page{number}" for number in range(count)]
         pages = [manual_page(name, "1", f"about {name}", "s", AT) for name in names]
         kept = Documents(store, PassageKind.MAN_PAGE)

@@ -26,7 +26,6 @@ from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
 from app.workers.board import WorkerBoard
-from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
 from tests.fakes.jobs import JumpingClock, count_rows
@@ -52,10 +51,10 @@ class Bench:
 
     def __init__(self, store: Store, embedder: LocalEmbedder | None = None) -> None:
         self.store = store
-        self.opened = OpenConversation(store, Settings(store))
         active = None if embedder is None else lambda: embedder
-        self.job = KnowledgeExtractor(JobParts(store, Settings(store), self.opened, active))
-        self.board = WorkerBoard(store, Settings(store), (self.job,), clock=JumpingClock())
+        parts = JobParts(store, Settings(store), active, clock=JumpingClock())
+        self.opened, self.job = parts.open_conversation, KnowledgeExtractor(parts)
+        self.board = WorkerBoard(replace(parts, embedder=None), (self.job,))
 
     def run(self) -> WorkerStatus:
         (status,) = self.board.run_until_idle([EXTRACTOR])

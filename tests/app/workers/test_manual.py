@@ -22,6 +22,7 @@ from app.system.manual import Manual
 from app.system.process import ProcessLimits
 from app.workers.board import WorkerBoard
 from app.workers.job_interface import IsCancelled
+from app.workers.jobs import JobParts
 from app.workers.jobs.man_indexer import MOST_TOKENS, ManIndexer
 from tests.fakes.jobs import JumpingClock, hosted, until
 from tests.fakes.manual import FakeManual
@@ -43,7 +44,7 @@ class Bench:
         self.store = store
         self.clock = JumpingClock()
         self.job = ManIndexer(store, pages or Manual(LIMITS))
-        self.board = WorkerBoard(store, Settings(store), [self.job], clock=self.clock)
+        self.board = WorkerBoard(JobParts(store, Settings(store), clock=self.clock), [self.job])
 
     def run(self) -> WorkerStatus:
         """Index the manual as it is now."""

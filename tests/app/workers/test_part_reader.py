@@ -26,6 +26,7 @@ from app.storage.work.summary_work import conversation_stamp
 from app.workers.background_model import AnswerTooLong
 from app.workers.board import WorkerBoard
 from app.workers.job_interface import Blocked
+from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import READERS
 from app.workers.prompts_and_answers import Prompt
 from tests.fakes.background import Reply, ScriptedAsker, part_answer
@@ -48,7 +49,7 @@ class Bench:
         self.asker = asker or ScriptedAsker()
         self.clock = JumpingClock()
         self.board = WorkerBoard(
-            store, self.settings, clock=self.clock, jitter=float, model=self.asker
+            JobParts(store, self.settings, clock=self.clock, model=self.asker), jitter=float
         )
 
     def run(self, *names: WorkerName) -> dict[WorkerName, WorkerStatus]:

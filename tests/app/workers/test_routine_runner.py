@@ -19,6 +19,7 @@ from app.storage.tables.routines import RoutineRows
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
 from app.workers.job_interface import Clock
+from app.workers.jobs import JobParts
 from app.workers.jobs.routine_runner import MISSED, RoutineRunnerJob
 from app.workers.loop import WorkerLoop
 from tests.fakes.jobs import JumpingClock, hosted, until
@@ -332,7 +333,7 @@ def test_the_board_runs_what_is_due_and_drains(store: Store) -> None:
     store.save(RoutinePut(routine))
     runner = Runner(store, clock.now)
     job = RoutineRunnerJob(store, lambda: runner, clock)
-    board = WorkerBoard(store, Settings(store), [job], clock)
+    board = WorkerBoard(JobParts(store, Settings(store), clock=clock), [job])
     board.run_until_idle([job.name])
     assert len(runner.begun) == 1
     assert [run.outcome for run in RoutineRows(store).runs("d")] == [

@@ -36,7 +36,7 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, SummaryWork
 from app.workers.board import WorkerBoard
-from app.workers.job_interface import IsCancelled, OpenConversation
+from app.workers.job_interface import IsCancelled
 from app.workers.jobs import JobParts
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import AT, add_conversation, killed, new_conversation, opened
@@ -54,11 +54,11 @@ class Bench:
         self.settings = Settings(store)
         self.summarizer = ScriptedSummarizer()
         self.work = SummaryWork(store)
-        self.opened = OpenConversation(store, self.settings)
         self.clock = JumpingClock()
         self.conversations = Conversations(store)
-        self.jobs = self.summarizer.jobs(JobParts(store, self.settings, self.opened))
-        self.board = WorkerBoard(store, self.settings, self.jobs, clock=self.clock)
+        parts = JobParts(store, self.settings, clock=self.clock)
+        self.opened, self.jobs = parts.open_conversation, self.summarizer.jobs(parts)
+        self.board = WorkerBoard(parts, self.jobs)
 
     def run(self, *names: WorkerName) -> list[WorkerStatus]:
         return list(self.board.run_until_idle(names or None))
@@ -301,7 +301,7 @@ def test_attachments_and_tool_calls_are_text_and_long_messages_are_cut(bench: Be
 
 def test_an_empty_exchange_is_skipped_for_good(store: Store) -> None:
     add_exchange(store, [(Role.USER, None)])
-    board = WorkerBoard(store, Settings(store))
+    board = WorkerBoard(JobParts(store, Settings(store)))
     for _ in range(2):
         (status,) = board.run_until_idle([EXCHANGES])
         assert (status.completed, status.skipped, status.done, status.total) == (0, 1, 1, 1)

@@ -14,7 +14,6 @@ from app.storage.engine.store import Store
 from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
-from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.tool_summarizer import ToolSummarizer
 from tests.fakes.background import ScriptedAsker
@@ -32,9 +31,9 @@ class Bench:
 
     def __init__(self, store: Store, asker: ScriptedAsker | None = None) -> None:
         self.store = store
-        self.opened = OpenConversation(store, Settings(store))
-        self.job = ToolSummarizer(JobParts(store, Settings(store), self.opened, model=asker))
-        self.board = WorkerBoard(store, Settings(store), (self.job,), clock=JumpingClock())
+        parts = JobParts(store, Settings(store), model=asker, clock=JumpingClock())
+        self.job = ToolSummarizer(parts)
+        self.board = WorkerBoard(parts, (self.job,))
 
     def run(self) -> WorkerStatus:
         (status,) = self.board.run_until_idle([TOOLS])
@@ -58,7 +57,7 @@ def bench(store: Store) -> Bench:
 
 def test_it_is_off_by_default_without_a_warning(store: Store) -> None:
     called(store, READ)
-    board = WorkerBoard(store, Settings(store))
+    board = WorkerBoard(JobParts(store, Settings(store)))
     status = next(each for each in board.refresh() if each.name is TOOLS)
     assert (status.enabled, status.done, status.total) == (False, 0, 1)
     assert board.warnings() == ()

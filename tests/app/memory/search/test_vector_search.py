@@ -22,6 +22,7 @@ from app.storage.tables.passages.vectors import Vectors
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import until
 from tests.fakes.loopback import Loopback
@@ -67,7 +68,7 @@ class Desk:
 
     def embed(self) -> None:
         """Embed everything with the chosen embedder."""
-        board = WorkerBoard(self.store, self.settings, (), embedder=self.embedders.active)
+        board = WorkerBoard(JobParts(self.store, self.settings, embedder=self.embedders.active), ())
         board.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
         board.stop()
 
