@@ -79,7 +79,6 @@ class Compactor:
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread = threading.Thread(target=self._serve, name="compactor", daemon=True)
         self._thread.start()
         self._unsubscribe = self._store.subscribe(self._on_changed)

@@ -87,7 +87,6 @@ class MessageCosts:
         return self._input_usd(ref, self._known[1] + _tokens_of(blocks))
 
     def _planned_tokens(self, place: _PromptKey) -> int:
-        """Return the tokens of the prompt around a message."""
         new = NewConversation(str(place.model), preset=place.preset.uid, project=place.project)
         draft = self._builder.draft(self._planner.send(place.conversation_id, _PLACEHOLDER, new))
         context = draft.context(self._fetcher.fetch(draft.plan, lambda _: None))

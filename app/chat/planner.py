@@ -181,7 +181,6 @@ class Planner:
         *,
         starts_segment: bool,
     ) -> Exchange:
-        """Return the exchange of a message that follows the last one."""
         return Exchange(
             id=self._ids.exchange(),
             conversation_id=conversation.id,

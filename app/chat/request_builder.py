@@ -261,7 +261,6 @@ class PromptDraft:
         )
 
     def context(self, fetched: FetchedContext) -> ContextPlan:
-        """Return the context plan for what was fetched."""
         found = fetched.found if self._run is None else RetrievalResult()
         context = plan_context(self._input(fetched), self._recall, found, self.ceiling.tokens)
         return context if self._run is None else replace(context, items=self._run.items)

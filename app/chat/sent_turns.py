@@ -157,7 +157,6 @@ def with_compaction(messages: Sequence[Message], compaction: PlanPart | None) ->
 
 
 def first_sent(prompt: StoredPrompt) -> MessageId | None:
-    """Return the first message of a prompt."""
     kinds = (*PAST_KINDS, PlanPartKind.QUESTION)
     return next(
         (part.message_ids[0] for kind in kinds if (part := prompt.part(kind)).message_ids), None

@@ -40,8 +40,6 @@ _FORMS = (
 
 
 def topics_command(topics: TopicService) -> Command:
-    """Return `/topics`."""
-
     def run(call: CommandCall) -> Outcome:
         if call.rest:
             topic = topics.topic(call.rest)
@@ -131,8 +129,6 @@ def _place_line(place: SecretPlace) -> str:
 def facts_command(
     facts: Facts, service: FactService, regeneration: FactRegeneration, workers: WorkerBoard
 ) -> Command:
-    """Return `/facts`."""
-
     def run(call: CommandCall) -> Outcome:
         match call.words:
             case () | ("list",):

@@ -39,8 +39,6 @@ _PRESET_FORMS = (
 
 
 def project_command(projects: Projects, library: Library) -> Command:
-    """Return `/project`."""
-
     def run(call: CommandCall) -> Outcome:
         here = call.context.conversation_id
         own = call.context.project if here is None else library.project_of(here)
@@ -85,8 +83,6 @@ def _line(project: Project) -> str:
 
 
 def preset_command(presets: Presets, library: Library) -> Command:
-    """Return `/preset`."""
-
     def run(call: CommandCall) -> Outcome:
         conversation_id = call.context.conversation_id
         if call.rest:

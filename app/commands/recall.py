@@ -36,8 +36,6 @@ def rag_command(
     previews: RecallPreviews,
     inspector: InspectionService,
 ) -> Command:
-    """Return `/rag`."""
-
     def run(call: CommandCall) -> Outcome:
         match call.words:
             case ():

@@ -182,8 +182,6 @@ def _ask_to_reembed(
 
 
 def routine_command(routines: Routines) -> Command:
-    """Return `/routine`."""
-
     def run(call: CommandCall) -> Outcome:
         if not call.rest:
             lines = "\n".join(map(_line, routines.listed()))

@@ -112,7 +112,6 @@ def parse_document(text: str) -> int | None:
 
 
 def document_link(passage_id: int) -> str:
-    """Return the link to a document's passage."""
     return f"{_DOCUMENT_LINK}{passage_id}"
 
 

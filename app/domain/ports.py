@@ -30,9 +30,7 @@ class Embedder(Protocol):
     """An embedding model."""
 
     @property
-    def space(self) -> Space:
-        """The space of its vectors."""
-        ...
+    def space(self) -> Space: ...
 
     def embed(
         self,

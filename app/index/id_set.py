@@ -47,7 +47,6 @@ class IdSet(Collection[PassageId]):
         return self._table[at]
 
     def without(self, other: "IdSet") -> "IdSet":
-        """Return the ids that are not in `other`."""
         own = self.array
         return IdSet(own[~other.holds(own)])
 

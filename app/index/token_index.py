@@ -149,7 +149,6 @@ class TokenIndex:
         return found
 
     def stamps(self, passages: Int64) -> dict[PassageId, int]:
-        """Return the stamp of the text of each of `passages` that is in the index."""
         rows = self._snapshot.rows[_rows_of(self._snapshot.parts, np.unique(passages))]
         return {PassageId(int(row["part"]) // PARTS_PER_PASSAGE): int(row["stamp"]) for row in rows}
 

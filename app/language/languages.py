@@ -180,7 +180,6 @@ def _paragraphs(name: str) -> Iterator[tuple[str, str]]:
 
 
 def word_sets(name: str) -> Mapping[str, frozenset[str]]:
-    """Return `read_words` as sets."""
     return MappingProxyType({title: frozenset(words) for title, words in read_words(name).items()})
 
 

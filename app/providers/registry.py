@@ -85,7 +85,6 @@ class ProviderRegistry:
         )
 
     def find_config(self, name: str) -> ProviderConfig | None:
-        """Return one provider, None if there is none of that name."""
         return next((config for config in self.configs() if config.name == name), None)
 
     def endpoint(self, config: ProviderConfig) -> Endpoint:

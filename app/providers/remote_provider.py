@@ -59,7 +59,6 @@ class RemoteProvider:
         )
 
     def chat_model(self) -> ChatModel:
-        """Return the chat model, which serves each of its models."""
         return self._model
 
     def sees_images(self, model: str) -> bool | None:

@@ -64,7 +64,6 @@ class ModelWindows:
         self._reported: dict[tuple[object, str], tuple[float, ServerWindow | None]] = {}
 
     def tokens(self, ref: ModelRef) -> int:
-        """Return a model's window in tokens."""
         return self.find(ref).tokens
 
     def find(self, ref: ModelRef, *, asks_server: bool = True) -> ModelWindow:

@@ -207,7 +207,6 @@ def _text(path: Path, size: int) -> str:
 def _below(
     root: Path, added: Mapping[str, bool | str], own_folder: str, is_cancelled: IsCancelled
 ) -> Iterator[ListedDocument]:
-    """Yield the documents at and below a path."""
     if not root.is_dir():
         if (found := _listed(str(root))) is not None:
             yield found

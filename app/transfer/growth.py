@@ -127,7 +127,6 @@ def with_new_files(
 
 
 def without_files(message: ImportedMessage) -> ImportedMessage:
-    """Return a message of which no file is stored."""
     return replace(message, file_keys=())
 
 

@@ -100,7 +100,6 @@ def nearest_path(path: str, paths: Container[str]) -> str | None:
 
 
 def in_project(document: ListedDocument, added: Mapping[str, Owner]) -> ListedDocument:
-    """Return a file as a document of the project that it was added to."""
     owner = nearest(document.name, added)
     return replace(document, project=owner if isinstance(owner, str) else None)
 

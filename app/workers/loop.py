@@ -80,7 +80,6 @@ class WorkerLoop(Generic[Item, Result]):
 
     @property
     def name(self) -> WorkerName:
-        """The worker's name."""
         return self._job.name
 
     @property

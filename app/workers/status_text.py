@@ -57,7 +57,6 @@ class WorkerText:
 
 
 def worker_text(status: WorkerStatus) -> WorkerText:
-    """Return a worker's status as text."""
     error = "" if status.last_error == status.blocked_by else status.last_error
     return WorkerText(
         title=tr(WORKERS[status.name].title),

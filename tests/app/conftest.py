@@ -28,7 +28,6 @@ def quick_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def store(data_dir: Path) -> Iterator[Store]:
-    """An empty store."""
     with opened(data_dir) as empty:
         yield empty
 

@@ -96,7 +96,6 @@ def open_chat(
 
 
 def end_of(started: "Future[Reply]") -> Exchange:
-    """Return an exchange at its end."""
     return started.result(10).done.result(10)
 
 
@@ -111,7 +110,6 @@ def problem_kind(exchange: Exchange) -> str | None:
 
 
 def results_in(messages: Sequence[Message]) -> list[ToolResult]:
-    """Return the tool results in messages."""
     return [block for each in messages for block in each.blocks if isinstance(block, ToolResult)]
 
 

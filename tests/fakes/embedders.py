@@ -98,12 +98,10 @@ class BagOfTokens(BagOfWords):
     def embed_with_tokens(
         self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None
     ) -> tuple[Vectors, list[TokenVectors]]:
-        """Return the vectors of `embed`, and the words of each text."""
         return self.embed(texts, cancelled), [words_of(text) for text in texts]
 
 
 def words_of(text: str) -> TokenVectors:
-    """Return the words of a text as tokens."""
     words = list(_WORD.finditer(text.casefold()))
     rows = [_direction("tokens", word.group(), 32) for word in words]
     rows = [row / np.linalg.norm(row) for row in rows]

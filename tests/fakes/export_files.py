@@ -105,7 +105,6 @@ def log_records(name: str) -> list[dict[str, Any]]:
 
 
 def with_trait(trait: str) -> list[str]:
-    """Return the names of the files that have a trait."""
     return [name for name, file in FILES.items() if trait in file.traits.split()]
 
 

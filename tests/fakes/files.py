@@ -5,7 +5,6 @@ import zlib
 
 
 def png(width: int = 40, height: int = 30, color: int = 120) -> bytes:
-    """Return an image of one color."""
     rows = (b"\0" + bytes((color, 90, 30)) * width) * height
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))

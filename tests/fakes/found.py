@@ -33,7 +33,6 @@ def match(
 def fact(
     passage_id: int, text: str, relevance: float = 0.9, message_id: int = 900
 ) -> RetrievedFact:
-    """Return a fact of conversation 50."""
     return RetrievedFact(
         match(passage_id, relevance, PassageKind.FACT), text, SAID_AT,
         ConversationId(50), ExchangeId(500), MessageId(message_id),

@@ -15,7 +15,6 @@ TOKENS_OF_A_TEXT = 8
 
 
 def vector_of(text: str, dimension: int = 8) -> npt.NDArray[np.float32]:
-    """Return the unit vector of a text: float32, (dimension,)."""
     seed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     drawn = np.random.default_rng(list(seed)).standard_normal(dimension)
     unit: npt.NDArray[np.float32] = (drawn / np.linalg.norm(drawn)).astype(np.float32)

@@ -38,7 +38,6 @@ class Call:
 
     @property
     def arguments_text(self) -> str:
-        """The arguments as they are sent."""
         return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
 
 

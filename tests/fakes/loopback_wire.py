@@ -38,7 +38,6 @@ def frames(wire: str, steps: Iterable[Step], model: str = "test-model") -> list[
 
 
 def stream_bytes(wire: str, *steps: Step) -> bytes:
-    """Return the whole stream."""
     return b"".join(frame for frame in frames(wire, steps) if isinstance(frame, bytes))
 
 

@@ -58,11 +58,9 @@ class FakeModels:
         self.usage = UsageEstimator()
 
     def chat_model(self, _: ModelRef) -> ScriptedModel:
-        """Return the model."""
         return self._model
 
     def context_tokens(self, _: ModelRef) -> int | None:
-        """Return the size of its context."""
         return self._context_tokens
 
     def note_refusal(self, _: ModelRef, refusal: ContextTooLong) -> None:

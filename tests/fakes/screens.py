@@ -42,7 +42,6 @@ TALK = ConversationId(7)
 
 
 def conversation(number: int = TALK, **more: Any) -> Conversation:
-    """Return a conversation called "Talk"."""
     whole = Conversation(
         ConversationId(number), "u", "Talk", TitleOrigin.USER, "commonplace", AT, AT
     )
@@ -268,7 +267,6 @@ class FakeConversation(QObject):
         self.opened.emit(None)
 
     def open_path(self, view: object) -> None:
-        """Open a view: anything with `conversation` and `path`."""
         self.view = cast(ConversationView, view)
         if view is None:
             self.new = NewConversation(project=self.new.project)
@@ -367,7 +365,6 @@ class Parts:
         return lambda *given: self.went.append((name, *given))
 
     def dialog(self, kind: type[D]) -> D:
-        """Return the dialog of a kind that is open."""
         (found,) = (each for each in self.banner.findChildren(kind) if each.isVisible())
         return found
 

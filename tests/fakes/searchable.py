@@ -113,7 +113,6 @@ class Library:
         return SearchService(self.store, self.settings, self.index, self.sync, meaning)  # type: ignore[arg-type]
 
     def search(self, query: str, limit: int = 20, *kinds: PassageKind) -> tuple[SearchResult, ...]:
-        """Search by words."""
         self.sync.catch_up()
         return self.service.search(query, limit, kinds or None).results
 
@@ -121,7 +120,6 @@ class Library:
         return [each.conversation_title for each in self.search(query)]
 
     def by_meaning(self, query: str) -> SearchResponse:
-        """Search by words and meaning."""
         self.sync.catch_up()
         return self.with_meaning.search(query)
 

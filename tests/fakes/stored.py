@@ -258,7 +258,6 @@ def sibling(store: Store, turn: Exchange, shared: Sequence[Message], text: str) 
 
 
 def titles(store: Store) -> set[str]:
-    """Return the titles of all conversations."""
     rows = store.read(lambda cursor: cursor.execute("SELECT title FROM conversation").fetchall())
     return {title for (title,) in rows}
 

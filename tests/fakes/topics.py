@@ -63,7 +63,6 @@ class TopicLibrary:
         return {each.name: each for each in self.board.run_until_idle()}[WorkerName.TOPIC_FINDER]
 
     def topic_of(self, record: ConversationRecord) -> Topic:
-        """Return the listed topic that a conversation is in."""
         found = [
             topic
             for topic in self.service.topics(hidden=True)

@@ -24,7 +24,6 @@ def message(number: int, role: Role, *blocks: Block) -> Message:
 
 
 def turn(number: int, question: str, answer: str | None, **more: object) -> TurnContent:
-    """Return a turn of one question and one answer."""
     messages = [message(2 * number, Role.USER, Text(question))]
     if answer is not None:
         messages.append(message(2 * number + 1, Role.ASSISTANT, Text(answer)))

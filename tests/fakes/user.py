@@ -115,18 +115,15 @@ class User:
 
     @property
     def running(self) -> DesktopApplication:
-        """The program."""
         assert self._running is not None
         return self._running
 
     @property
     def window(self) -> MainWindow:
-        """Its window."""
         return self.running.window
 
     @property
     def presenters(self) -> Presenters:
-        """Its controllers."""
         assert self.running.presenters is not None
         return self.running.presenters
 
@@ -237,7 +234,6 @@ class User:
             QTest.keySequence(self._focus(), QKeySequence(keys))
 
     def type(self, words: str) -> None:
-        """Type words where the focus is."""
         QTest.keyClicks(self._focus(), words)
 
     def click(self, words: str, inside: QWidget | None = None) -> None:
@@ -294,7 +290,6 @@ class User:
         box.activated.emit(index)
 
     def action(self, name: str) -> QAction:
-        """Return an action of the menus."""
         return self.window.actions_by_name[name]
 
     def drop(self, target: QWidget, paths: Iterable[Path]) -> None:

@@ -28,12 +28,10 @@ def listed_by_command(services: Services) -> list[str]:
 
 
 def facts_of(services: Services) -> list[str]:
-    """Return the current facts."""
     return [each.fact.text for each in services.facts.listed(FactFilter())]
 
 
 async def open_facts(user: User) -> QListView:
-    """Open the page of facts."""
     await user.in_front()
     user.press("Ctrl+Shift+F")
     await user.sees("Add")

@@ -126,7 +126,6 @@ def test_an_idle_window_imports_what_the_first_message_needs(data_dir: Path) -> 
 
 
 def holds(journal: Path, words: bytes) -> bool:
-    """Return whether the journal on disk holds these words."""
     return any(words in segment.read_bytes() for segment in journal.iterdir())
 
 

@@ -9,7 +9,6 @@ from ui.widgets.setting_editor import SettingEditor
 
 
 async def opened_settings(user: User, page: str) -> SettingsDialog:
-    """Open the settings by their keys, at a page."""
     user.press("Ctrl+,")
     dialog = user.presenters.settings.open(page)
     await user.until(dialog.isActiveWindow, "the settings")

@@ -58,7 +58,6 @@ def shown(dialog: SettingsDialog) -> list[RecalledItemDetails]:
 
 
 def found(dialog: SettingsDialog) -> list[RecalledItemDetails]:
-    """Return all that is listed."""
     model = dialog.memory.preview.model
     values = (model.value_at(model.index(number)) for number in range(model.rowCount()))
     return [each.place for each in values if isinstance(each, PreviewRow)]

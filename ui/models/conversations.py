@@ -287,7 +287,6 @@ def dragged_conversations(data: QMimeData) -> list[ConversationId]:
 
 
 def group_heading(conversation: Conversation, now: datetime) -> str:
-    """Return the heading of a conversation's group."""
     if conversation.pinned:
         return tr("Pinned")
     day = conversation.updated_at.astimezone(now.tzinfo).date()

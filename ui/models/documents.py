@@ -165,7 +165,6 @@ class DocumentTableModel(QAbstractTableModel):
         self._arrange()
 
     def row_at(self, index: _Index) -> DocumentRow | None:
-        """Return the row of an index, None for none."""
         return self._rows[index.row()] if index.isValid() else None
 
     def index_of(self, path: str) -> QModelIndex:

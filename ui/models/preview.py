@@ -105,5 +105,4 @@ class PreviewListModel(GroupedListModel):
     }
 
     def show_preview(self, preview: Preview | None) -> None:
-        """Show a preview; None empties the list."""
         self.show_rows([] if preview is None else _rows(preview))

@@ -104,7 +104,6 @@ class RecalledModel(QStandardItemModel):
         return row if isinstance(row, Source) else None
 
     def value_at(self, index: QModelIndex) -> _Row | None:
-        """Return what a row is; None for no row."""
         first = self.itemFromIndex(index.siblingAtColumn(0))
         return next((row for row, items in self._rows if items[0] is first), None)
 

@@ -267,7 +267,6 @@ class ProposalsPresenter(Presenter):
     _messages: Banner
 
     def open(self) -> ProposalsDialog:
-        """Show the proposals; return the dialog."""
         dialog = ProposalsDialog(self._messages.window())
         dialog.accept_requested.connect(lambda each: self._accept(each, dialog))
         dialog.dismiss_requested.connect(

@@ -108,7 +108,6 @@ class Typesetter:
             self._queue.clear()
 
     def find(self, key: Key) -> Formula | None:
-        """Return the formula; None if it is not typeset."""
         with self._changed:
             if key not in self._known:
                 return None

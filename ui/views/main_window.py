@@ -230,7 +230,6 @@ class MainWindow(QMainWindow):
         self.close()
 
     def bring_to_front(self) -> None:
-        """Bring the window to the front."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.show()
         self.raise_()

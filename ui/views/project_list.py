@@ -89,7 +89,6 @@ class ProjectList(QListWidget):
         return row
 
     def choose(self, uid: str) -> None:
-        """List the conversations of a project, "" for all."""
         if uid != self._uid:
             self._uid = uid
             self.chosen.emit(uid)

@@ -195,7 +195,6 @@ def local_files(event: QDropEvent) -> list[Path]:
 
 
 def looks_like_export(path: Path) -> bool:
-    """Return whether a path has the name of an export."""
     return path.suffix.casefold() in _EXPORTS
 
 

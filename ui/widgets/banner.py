@@ -132,7 +132,6 @@ class NoteCard(QFrame):
 
     @property
     def text(self) -> str:
-        """The note, "" for none."""
         return "" if self.isHidden() else self._text.text()
 
     def show_note(

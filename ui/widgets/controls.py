@@ -192,7 +192,6 @@ def list_view(
 def set_up_list_view(
     view: QListView, model: QAbstractItemModel, delegate: QAbstractItemDelegate, name: str
 ) -> None:
-    """Set up a list as `list_view` does."""
     view.setModel(model)
     view.setItemDelegate(delegate)
     view.setAccessibleName(name)

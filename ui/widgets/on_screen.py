@@ -23,7 +23,6 @@ class ReportsShown:
     # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Report it."""
         super().showEvent(event)  # type: ignore[misc]
         self.shown.emit()  # type: ignore[call-overload]
 

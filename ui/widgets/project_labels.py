@@ -38,7 +38,6 @@ COLORS = {
 
 
 def project_icon(color: str) -> QIcon:
-    """Return the icon of a project with a color; "" for none."""
     return icon("folder", color or Ink.PlaceholderText, filled=bool(color))
 
 

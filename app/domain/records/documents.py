@@ -75,7 +75,6 @@ class StoredDocument:
 
     @property
     def passage(self) -> Chunk | None:
-        """The chunk that was asked for."""
         return None if self.place is None else self.chunks[self.place]
 
     @property

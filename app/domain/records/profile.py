@@ -33,7 +33,6 @@ class ProfileLine:
 
     @property
     def in_prompt(self) -> str:
-        """The line as it stands in a prompt."""
         return f"- {sanitize(self.text)}\n"
 
     @property

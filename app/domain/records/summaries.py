@@ -24,7 +24,6 @@ class SummarySource:
 
     @property
     def passage_kind(self) -> PassageKind:
-        """The kind of the summary's passage."""
         if self.exchange_id is None:
             return PassageKind.CONVERSATION_SUMMARY
         return PassageKind.EXCHANGE_SUMMARY

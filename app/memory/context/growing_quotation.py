@@ -96,8 +96,6 @@ class GrowingQuotation:
 
 
 def quotation_of_summary(found: RetrievedConversation) -> GrowingQuotation:
-    """Return the quotation of a conversation's summary."""
-
     def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
         return recalled_text.conversation_piece(found, chosen.get(0, ()))
 

@@ -89,7 +89,6 @@ class PromptInput:
 
     @property
     def held(self) -> frozenset[MessageId]:
-        """The past messages in the prompt."""
         return frozenset(each for part in self.past for each in part.message_ids)
 
     @property
@@ -258,7 +257,6 @@ def compacted(
 
 
 def kept_tokens(sizes: Sequence[tuple[int, int]], kept: KeptTurns) -> int:
-    """Return the tokens of the turns that remain."""
     return sum(
         size[place < kept.shortened] for place, size in enumerate(sizes) if place >= kept.dropped
     )

@@ -84,7 +84,6 @@ class TopicFinder:
         self._rows = TopicRows(store)
 
     def work(self, space: Space) -> TopicWork:
-        """Return what there is to do."""
         return self._rows.work(space)
 
     def is_due(self, work: TopicWork, model: str = "") -> bool:

@@ -118,7 +118,6 @@ class ServerConnection:
             await stream.close()
 
     async def get_json(self, path: str) -> object:
-        """Return the decoded JSON at `path`."""
         client, options = await self.load()
         return await client.get(path, cast_to=object, options=options)
 

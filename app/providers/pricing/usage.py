@@ -102,7 +102,6 @@ class UsageEstimator:
         self._without_cache: set[ModelRef] = set()
 
     def input_tokens(self, ref: ModelRef, request: ChatRequest) -> int:
-        """Return the estimated tokens of a request."""
         return self._scaled(ref, "input", request_tokens(request))
 
     def complete(

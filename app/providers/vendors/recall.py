@@ -100,11 +100,9 @@ class RecallModel:
         self._quoted = dict([*self._quoted.items()][-_MAX_ANSWERS:]) | {conversation_id: quoted}
 
     async def models(self) -> tuple[ListedModel, ...]:
-        """Return its only model."""
         return (ListedModel(ModelRef(RECALL, ""), "Recall (built in)"),)
 
     def chat_model(self) -> "RecallModel":
-        """Return the model itself."""
         return self
 
     async def aclose(self) -> None:

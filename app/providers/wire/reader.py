@@ -255,7 +255,6 @@ class Wire:
     def prepared(
         self, messages: Sequence[Message], model: str, images: Mapping[str, bytes] = NO_IMAGES
     ) -> tuple[WireMessage, ...]:
-        """Return messages in wire form, as `prepare_messages` does."""
         return prepare_messages(messages, self.name, model, images)
 
 

@@ -42,7 +42,6 @@ class Queries:
         raise NotImplementedError
 
     def row(self, statement: str, values: Values = ()) -> Row | None:
-        """Return the first row of a query, None for none."""
         found = self.rows(statement, values)
         return found[0] if found else None
 

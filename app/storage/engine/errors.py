@@ -84,7 +84,6 @@ def _names(database: Path) -> set[str]:
 
 
 def database_failed(error: duckdb.Error) -> StorageError:
-    """Return the error of a database that is not damaged."""
     return StorageError(f"The database failed: {_first_line(error)}", "Restart the program.")
 
 

@@ -70,7 +70,6 @@ class AttachmentFiles:
         return False
 
     def path(self, content_hash: str) -> Path:
-        """Return where a file is, or would be."""
         return self._folder / content_hash
 
     def read(self, content_hash: str) -> bytes:

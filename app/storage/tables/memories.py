@@ -132,7 +132,6 @@ class CoreMemory(StoreReader):
     """Reads the core memory. Blocking: for worker threads and the command line."""
 
     def now(self) -> CoreMemoryText:
-        """Return the newest text."""
         found = self.versions(1)
         return found[0] if found else CoreMemoryText()
 

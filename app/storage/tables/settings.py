@@ -211,7 +211,6 @@ class Settings(SettingValues):
         )
 
     def remove_provider(self, name: str) -> None:
-        """Remove a provider. Blocking."""
         self._store.save(ProviderPut(name, "", removed=True))
 
     def _on_changed(self, changed: ChangeSet) -> None:

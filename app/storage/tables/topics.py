@@ -234,7 +234,6 @@ class TopicRows(StoreReader):
 
     @in_snapshot
     def work(self, cursor: Connection, space: Space) -> TopicWork:
-        """Return what there is to do with the vectors of a space."""
         if space.name not in spaces.space_names(cursor):
             return TopicWork(0, 0, 0, 0)
         ((conversations, assigned),) = cursor.rows(

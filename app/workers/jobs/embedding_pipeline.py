@@ -203,7 +203,6 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         return replace(tally, done=max(0, tally.done - len(self._lacking_tokens)))
 
     def poll_interval_s(self) -> float:
-        """Return `embedding_pipeline_poll_interval`."""
         return float(self._settings.number("embedding_pipeline_poll_interval"))
 
     def note(self, changed: ChangeSet) -> None:

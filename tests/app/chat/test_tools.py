@@ -53,7 +53,6 @@ class Caller:
         )
 
     def call(self, name: str, **arguments: object) -> ToolResult:
-        """Call a tool; return its result."""
         context = ToolContext(self.here.conversation, ExchangeId(self.here.exchanges[-1].id), MODEL)
         self.services.index_sync.catch_up(lambda: False)
         return self.toolbox.run(ToolCall("c", name, json.dumps(arguments)), context)
@@ -83,7 +82,6 @@ class Caller:
 
     @property
     def core_memory(self) -> str:
-        """The core memory as stored."""
         return CoreMemory(self.store).now().text
 
 

@@ -257,7 +257,6 @@ def test_files_are_sent_with_the_question_and_again_with_the_next(
 
 
 def image_hash(cli: Console) -> str:
-    """Return the content hash of the only image."""
     paths = cli.services.paths.attachments.iterdir()
     (found,) = [each.name for each in paths if each.read_bytes().startswith(b"\x89PNG")]
     return found

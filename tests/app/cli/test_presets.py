@@ -38,7 +38,6 @@ OPTIONS = {
 
 
 def listed(cli: Console) -> dict[str, dict[str, Any]]:
-    """Return the presets by name."""
     rows = cli.json("preset", "list")["presets"]
     assert all(row.keys() == FIELDS for row in rows)
     return {row["name"]: row for row in rows}

@@ -31,7 +31,6 @@ def passage(number: int, *counts: int, content_hash: str = "h") -> TokenizedPass
 
 
 def is_in_files(folder: Path, one: TokenizedPassage) -> bool:
-    """Return whether any token of a passage is in a file."""
     rows = np.rint(np.concatenate(list(one.parts.values())) * 127).astype(np.int8)
     content = b"".join(path.read_bytes() for path in folder.iterdir())
     return any(bytes(row.data) in content for row in rows)

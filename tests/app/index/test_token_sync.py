@@ -48,7 +48,6 @@ class TokenBench(PipelineBench):
         return set(self.index.passages.tolist())
 
     def holds(self, word: str, passage: int, part: int = 0) -> bool:
-        """Return whether a part has a token like `word`."""
         (found,) = self.index.window_scores(
             words_of(word).vectors, np.ones(1), [part_id(passage, part)]
         )

@@ -60,7 +60,6 @@ def sync(store: Store, vectors: Spied) -> Iterator[VectorIndexSync]:
 
 
 def vector_of(passage: int, space: Space = SPACE) -> npt.NDArray[np.float32]:
-    """Return the unit vector of a passage."""
     drawn = np.random.default_rng(passage).standard_normal(space.dimension).astype(np.float32)
     unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn)
     return unit
@@ -72,7 +71,6 @@ def passages(store: Store) -> list[PassageId]:
 
 
 def embed(store: Store, vectors: Vectors, ids: Collection[PassageId], space: Space = SPACE) -> None:
-    """Store a vector for each of the passages."""
     known = vectors.before_embedding(space, ids)
     vectors.put(
         space,

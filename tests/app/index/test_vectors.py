@@ -31,7 +31,6 @@ def unit(vectors: Float) -> Float:
 
 
 def drawn(count: int, seed: int = 0, dimension: int = DIMENSION) -> Float:
-    """Return unit vectors, (count, dimension)."""
     return unit(np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32))
 
 

@@ -44,7 +44,6 @@ class Tools:
             self.service.permit("fake", tool.name, permission)
 
     def call(self, name: str = "mcp_fake_add", context: Any = None, **arguments: Any) -> Any:
-        """Call a tool as a model does."""
         toolbox = Toolbox((), self.service.tools)
         context = context or ToolContext(self.conversation, cast(Any, 1), "recall:recall")
         return toolbox.run(ToolCall("c1", name, json.dumps(arguments)), context)

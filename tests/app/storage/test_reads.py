@@ -124,7 +124,6 @@ def test_work_for_an_index_never_divides_a_write(store: Store) -> None:
 
 
 def turn_passage_of(store: Store, exchange: Exchange) -> Passage:
-    """Return a new passage of a turn."""
     own = (exchange.id, exchange.conversation_id, exchange.id)
     return Passage(store.ids.passage(), PassageKind.TURN, *own, "h", AT, 1)
 

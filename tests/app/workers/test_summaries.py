@@ -269,7 +269,6 @@ def test_failing_exchanges_are_set_aside_without_quoting_them(bench: Bench) -> N
 
 
 def add_exchange(store: Store, blocks: Sequence[tuple[Role, Block | None]]) -> None:
-    """Store an exchange of these blocks, one message each."""
     whole = new_conversation(store, "tea")
     messages: list[Message] = []
     for role, block in blocks:

@@ -376,7 +376,6 @@ class Cosine:
 
 
 def _by_talk(rows: Sequence[Row]) -> dict[str | None, list[Row]]:
-    """Return the rows of each talk, and all of them under None."""
     talks: dict[str | None, list[Row]] = {None: list(rows)}
     for row in rows:
         talks.setdefault(row.talk, []).append(row)

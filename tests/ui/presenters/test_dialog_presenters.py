@@ -365,7 +365,6 @@ def test_past_imports_are_listed_and_undone(imports: Imports, qtbot: QtBot) -> N
 
 
 def click(dialog: QDialog, text: str) -> None:
-    """Click a button of a dialog."""
     (button,) = (each for each in dialog.findChildren(QPushButton) if each.text() == text)
     button.click()
 

@@ -554,7 +554,6 @@ def test_keys_scroll(shown: Shown) -> None:
 
 
 def press(key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> QWidget:
-    """Press a key where the focus is; return what has it then."""
     focus = QApplication.focusWidget()
     assert focus is not None
     QTest.keyClick(focus, key, modifier)

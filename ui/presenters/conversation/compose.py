@@ -277,7 +277,6 @@ class ComposePresenter(Presenter):
             copy_link(link, self._view.banner)
 
     def copy_brief(self, turn: int) -> None:
-        """Copy a turn and those after it as a brief."""
         turns = self._conversation.path[turn:]
 
         def copy(brief: tuple[str, int]) -> None:

@@ -94,7 +94,6 @@ class ConversationPresenter(Presenter):
 
     @property
     def is_private(self) -> bool:
-        """Whether it is, or will be, private."""
         return self.view.conversation.private if self.view else self.new.private
 
     @property

@@ -160,11 +160,9 @@ class RunningReplies(QObject):
         self.running_changed.emit(frozenset(self._running))
 
     def of(self, conversation_id: ConversationId) -> Reply | None:
-        """Return the reply that is running in a conversation."""
         return self._running.get(conversation_id)
 
     def so_far(self, reply: Reply) -> Iterable[Block]:
-        """Return the blocks of a reply so far, in order."""
         return tuple(self._parts.get(reply.plan.conversation.id, ()))
 
     def _on_drain_timeout(self) -> None:

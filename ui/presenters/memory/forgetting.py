@@ -135,7 +135,6 @@ class SecretsPresenter(Presenter):
     _conversation: ConversationPresenter
 
     def open(self) -> SecretsDialog:
-        """Show the dialog; return it."""
         dialog, closed = SecretsDialog(self._messages.window()), threading.Event()
         dialog.open_requested.connect(lambda place: self._show(place, dialog))
         dialog.forget_requested.connect(

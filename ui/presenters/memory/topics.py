@@ -48,7 +48,6 @@ class TopicsPresenter(Presenter):
     # -- the dialog
 
     def open(self) -> TopicsDialog:
-        """Show the dialog; return it."""
         dialog = self._dialog = TopicsDialog(self._chat.window())
         topics = self._topics
         dialog.list_requested.connect(lambda _: self._load(dialog))

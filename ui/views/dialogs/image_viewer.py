@@ -114,7 +114,6 @@ class ImageView(QGraphicsView):
         return self.transform().m11()
 
     def show_image(self, image: QImage) -> None:
-        """Show an image, fitted."""
         self.image = image
         self.scene().clear()
         item = self.scene().addPixmap(QPixmap.fromImage(image))

@@ -220,7 +220,6 @@ class Dashboard(ReportsShown, QScrollArea):
         return self.viewport().width() - 2 * _EDGE_PX
 
     def card(self, name: WorkerName) -> WorkerCard:
-        """Return a worker's card."""
         return self._cards[name]
 
     # Qt overrides

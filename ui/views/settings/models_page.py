@@ -88,7 +88,6 @@ class ModelsPage(QStackedWidget):
         return self.currentWidget() is self.form
 
     def show_tiles(self, tiles: Sequence[TileContent]) -> None:
-        """Show these in order."""
         before = stop_before(next(iter(self.tiles.values()), self.form.back))
         for name in set(self.tiles) - {each.name for each in tiles}:
             self.tiles.pop(name).deleteLater()
@@ -123,7 +122,6 @@ class ModelsPage(QStackedWidget):
         return self._shown.sizeHint()
 
     def minimumSizeHint(self) -> QSize:
-        """As `sizeHint`."""
         return self._shown.minimumSizeHint()
 
     def heightForWidth(self, width: int) -> int:

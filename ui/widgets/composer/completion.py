@@ -88,7 +88,6 @@ class CompletionList(QTreeWidget):
         self.setCurrentIndex(self.model().index((row + by) % self.topLevelItemCount(), 0))
 
     def marked_text(self) -> str | None:
-        """Return the text of the selected completion, None if there is none."""
         current = self.currentIndex()
         return str(current.siblingAtColumn(0).data(_TEXT)) if current.isValid() else None
 

@@ -52,7 +52,6 @@ class FileRow(QScrollArea):
 
     @property
     def is_reading(self) -> bool:
-        """Whether a file is not ready yet."""
         return any(chip.file is None for chip in self._chips.values())
 
     @property

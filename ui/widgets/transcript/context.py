@@ -87,7 +87,6 @@ class StepQueue(QObject):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no step is waiting."""
         return not self._waiting
 
     def add(self, step: Callable[[], bool]) -> None:

@@ -55,7 +55,6 @@ class Column(QWidget):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no parts."""
         return not self._parts
 
     def add(self, part: QWidget, *, above: int | None = None) -> None:

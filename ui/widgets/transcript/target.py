@@ -29,7 +29,6 @@ class ScrollTarget:
         steps.emptied.connect(self.follow)
 
     def drop(self) -> None:
-        """Scroll nowhere."""
         self._locate = None
 
     def scroll_to(self, index: int, locate: Locate | None) -> None:

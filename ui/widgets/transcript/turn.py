@@ -121,7 +121,6 @@ class TurnWidget(Root):
             self.answer.show_sources(sources)
 
     def show_written(self, lines: tuple[WrittenLine, ...]) -> None:
-        """Show what was written to memory in this turn."""
         self._written = lines
         if self.answer is not None:
             self.answer.show_written(lines)

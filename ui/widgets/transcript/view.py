@@ -155,7 +155,6 @@ class TranscriptView(VirtualColumn):
                 self._data.show_recall(widget)
 
     def show_written(self, turn_index: int, lines: tuple[WrittenLine, ...]) -> None:
-        """Show what was written to memory in a turn."""
         if self._data.written.get(turn_index, ()) != lines:
             self._data.written[turn_index] = lines
             if (widget := self.turn_widget(turn_index)) is not None:

@@ -52,7 +52,6 @@ class RecallReads(StoreReader):
         }
 
     def turns_of(self, exchange_ids: Iterable[int]) -> frozenset[PassageId]:
-        """Return the passages of some exchanges' turns."""
         turns = "AND kind = 'turn'"
         given = ("passage", "id", exchange_ids, "exchange_id", turns)
         return frozenset(self._store.column_in(*given))

@@ -60,7 +60,6 @@ _NEWEST_FIRST = "ORDER BY p.created_at DESC, p.id DESC"
 
 
 def _work(table: str) -> WorkQuery:
-    """Return the work of embedding into a table of vectors."""
     return WorkQuery(
         WorkerName.EMBEDDING_PIPELINE.value,
         _PASSAGES,

@@ -71,7 +71,6 @@ class Book:
         return stored.learned(self.store, source, text)
 
     def save_text(self, text: str, *place: int) -> Memory:
-        """Save a memory."""
         return self.services.memories.save(text, *place)  # type: ignore[arg-type]
 
     def append(
@@ -120,7 +119,6 @@ class Book:
     def call(
         self, name: str, asker: ConversationRecord, **arguments: object
     ) -> tuple[ToolResult, ToolCall]:
-        """Return what a tool answers, and the call."""
         s = self.services
         s.index_sync.catch_up(lambda: False)
         of_memory = MemoryTools(s.answers, s.core_memory, s.memory_writes).tools()
@@ -131,7 +129,6 @@ class Book:
         return result, call
 
     def recalled(self, question: str = QUESTION) -> str:
-        """Return what Recall answers."""
         self.services.index_sync.catch_up(lambda: False)
         asked = replace(self.asker.messages[0], blocks=(Text(question),))
         model = RecallModel(self.services.recall.answers)
