@@ -100,7 +100,6 @@ class MemorySwitch(CompactButton):
     def open(self) -> None:
         if self._popup is None:
             self._popup = _RecalledPopup(self)
-        self._popup.opened_from = self.window().focusWidget() or self
         place = QRect(self.mapToGlobal(QPoint(0, 0)), self.size())
         self._fill()
         self._popup.setGeometry(
@@ -175,7 +174,6 @@ class _RecalledPopup(QFrame):
     def __init__(self, switch: MemorySwitch) -> None:
         super().__init__(switch, Qt.WindowType.Popup)
         self._switch = switch
-        self.opened_from: QWidget = switch  # gets the focus back
         self._shown: Sequence[PassageId] | None = None
         self.setProperty("panel", "popup")
         self.setAccessibleName(tr("What memory brings to this message"))
@@ -249,10 +247,9 @@ class _RecalledPopup(QFrame):
     # Qt overrides
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Give the focus back to where it was."""
+        """Give the focus back to where it is in the window, which may have changed meanwhile."""
         super().hideEvent(event)
-        if self.opened_from.isVisible():
-            self.opened_from.setFocus()
+        (self._switch.window().focusWidget() or self._switch).setFocus()
 
 
 def _note(items: Sequence[MemoryItem] | None, use: MemoryUse, *, is_on: bool) -> str:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QRadioButton
+from PySide6.QtWidgets import QCheckBox, QPlainTextEdit, QRadioButton
 
 from app.chat.planner import NewConversation
 from app.chat.typed_recall import TypedContribution, TypedItem
@@ -110,6 +111,18 @@ def test_a_click_on_the_switch_leaves_the_focus_in_the_text(typing: Typing) -> N
     assert popup.isVisible()
     popup.hide()
     typing.qtbot.waitUntil(composer.box.hasFocus)
+
+
+def test_what_had_the_focus_may_be_gone_when_the_list_closes(typing: Typing) -> None:
+    composer = typing.composer
+    read = QPlainTextEdit(composer)  # as the text of a turn, which the next one may replace
+    composer.show()
+    read.setFocus()
+    typing.qtbot.waitUntil(read.hasFocus)
+    composer.memory.open()
+    shiboken6.delete(read)
+    composer.memory.findChild(QRadioButton).window().hide()
+    assert composer.isVisible()
 
 
 def test_one_can_be_left_out_of_this_message_alone(typing: Typing) -> None:
