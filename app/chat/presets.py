@@ -127,5 +127,4 @@ class Presets:
 
 @cache
 def standard_instructions() -> str:
-    """Return the text of the built-in preset."""
     return _INSTRUCTIONS.read_text(encoding="utf-8").strip()

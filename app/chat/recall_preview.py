@@ -114,7 +114,6 @@ class Preview:
 
     @property
     def injected(self) -> tuple[RecalledItemDetails, ...]:
-        """What goes into the prompt."""
         return tuple(each for each in self.places if each.item.injected)
 
 

@@ -115,7 +115,6 @@ class Reply:
             self._changed.notify_all()
 
     def finish(self, outcome: Exchange | BaseException) -> None:
-        """Resolve `done`."""
         if isinstance(outcome, BaseException):
             self.done.set_exception(outcome)
         else:

@@ -268,7 +268,6 @@ def next_times(cron: str) -> tuple[datetime, ...]:
 
 
 def plan_text(plan: RoutinePlan) -> str:
-    """Return what a routine does with a model, and its price, as text."""
     runs = trn("{count} time a month", "{count} times a month", plan.runs_a_month)
     if not plan.sent_to:
         text = tr("It runs about {runs} on this computer, with {model}.")

@@ -257,7 +257,6 @@ class Draft:
     choice: RecallChoice = field(default=ANY_RECALL, compare=False)
 
     def followed_by(self, later: "Draft") -> "Draft":
-        """Return this draft with another one below it."""
         text = "\n\n".join(filter(None, (self.text, later.text)))
         return Draft(text, (*self.files, *later.files), self.choice.and_also(later.choice))
 

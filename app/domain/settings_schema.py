@@ -104,7 +104,6 @@ class Setting:
         return value
 
     def format_value(self, value: SettingValue) -> str:
-        """Return `value` as text for `parse`."""
         if value is None:
             return "none"
         return value if isinstance(value, str) else _plain(value)

@@ -57,7 +57,6 @@ class QueryTerm:
 
     @property
     def weight(self) -> float:
-        """The weight of the word for coverage."""
         return sum(part.weight for part in self.parts) or self.idf
 
 
@@ -123,7 +122,6 @@ class QueryBuilder:
         return Query.boolean_query([(Occur.Must, self.ids(field, ids)), (occur, query)])
 
     def of_kind(self, kind: str, query: Query) -> Query:
-        """Return `query` restricted to one kind of passage."""
         only = Query.const_score_query(self._term(KIND, kind), 0.0)
         return Query.boolean_query([(Occur.Must, only), (Occur.Must, query)])
 

@@ -246,7 +246,6 @@ class TokenIndex:
         return rows
 
     def _write_tokens(self, pieces: Mapping[int, bytes]) -> None:
-        """Write bytes at token numbers, durably."""
         for first, content in pieces.items():
             self._tokens_file.seek(first * TOKEN_DIMENSIONS)
             self._tokens_file.write(content)

@@ -243,7 +243,6 @@ class _Best:
             self.merged()
 
     def merged(self) -> "_Nearest":
-        """Return the best so far, best first."""
         found = _Nearest(
             np.concatenate([each.cosines for each in self._found]),
             np.concatenate([each.parts for each in self._found]),

@@ -56,7 +56,6 @@ class ProfileState:
 
     @property
     def tokens(self) -> int:
-        """The estimated tokens of the lines."""
         return sum(line.tokens for line in self.lines)
 
 

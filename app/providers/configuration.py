@@ -169,6 +169,5 @@ def template_of(name: str) -> ProviderTemplate | None:
 
 
 def title_of(name: str) -> str:
-    """Return the title of a provider on screens."""
     found = template_of(name)
     return found.title if found is not None else name

@@ -244,7 +244,6 @@ class OpenProviders:
 
 
 def network_of(settings: Settings) -> Network:
-    """Return the proxy and the certificates in the settings."""
     return Network(settings.text("proxy_url") or None, settings.text("ca_bundle") or None)
 
 

@@ -57,6 +57,5 @@ class Vendor:
         return bool(self.base_url and self.key_env)
 
     def owns(self, base_url: BaseUrl) -> bool:
-        """Return whether `base_url` is one of the vendor's own servers."""
         host = base_url.host
         return bool(self.domain) and (host == self.domain or host.endswith(f".{self.domain}"))

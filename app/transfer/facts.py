@@ -136,7 +136,6 @@ class FactImporter:
         self._link(facts.values(), ids)
 
     def _store_batch(self, batch: Sequence[PortableFact], ids: dict[str, PassageId]) -> None:
-        """Store a batch and add the local ids of its facts to `ids`."""
         existing = self._facts.by_uid(fact.uid for fact in batch)
         versions = self._facts.versions_of(fact.id for fact in existing.values())
         current = dict(self._facts.holding(fact.version.text for fact in batch))

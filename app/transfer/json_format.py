@@ -226,7 +226,6 @@ def _message(message: Message, parent: str | None) -> dict[str, Any]:
 
 
 def _members(value: object, *names: str) -> dict[str, Any]:
-    """Return fields of a dataclass as members of a JSON object."""
     return {name: _json_value(getattr(value, name)) for name in names}
 
 

@@ -176,7 +176,6 @@ class BackgroundModel:
         is_cancelled: IsCancelled,
         schema: Schema | None = None,
     ) -> Answer:
-        """Return the answer to one prompt; see `ModelClient`."""
         if schema is None:
             return self._ask_once(prompt, purpose, is_cancelled)
         wanted = with_schema(prompt, schema)

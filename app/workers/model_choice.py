@@ -116,7 +116,6 @@ class Workloads:
         return Workload(turns, requests, round(read), made)
 
     def tool_calls(self) -> Workload:
-        """Return the work of the tool-call summarizer."""
         if not self._settings.flag("tool_summarizer_enabled"):
             return Workload()
         tally = ToolCallWork(self._store).tally()

@@ -76,7 +76,6 @@ class SummaryRegeneration(ModelRegeneration):
     _what = SUMMARIES
 
     def plan(self) -> RegenerationPlan:
-        """Return which summaries would be regenerated."""
         exchanges, conversations, load = self._choice.workloads.summaries_again()
         plan = _allowed_plan(self._choice, load)
         count = exchanges + conversations
@@ -110,7 +109,6 @@ class FactRegeneration(ModelRegeneration):
     _what = FACTS
 
     def plan(self) -> RegenerationPlan:
-        """Return how many exchanges would be read again."""
         load = self._choice.workloads.facts_again()
         plan = _allowed_plan(self._choice, load)
         maker = _PATTERNS if plan is None else plan.model

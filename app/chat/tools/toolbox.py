@@ -79,7 +79,6 @@ class Toolbox:
         self._own, self._more = tools, more
 
     def descriptions(self) -> Mapping[str, str]:
-        """Return the descriptions of all tools by their names."""
         return {name: tool.description for name, tool in self._tools().items()}
 
     def offered_in(

@@ -122,7 +122,6 @@ class MemoryWrite:
 
     @property
     def text(self) -> str:
-        """The new text, or the one that was removed."""
         return self.new or self.old
 
 

@@ -28,7 +28,6 @@ class ProfileLine:
 
     @property
     def key(self) -> str:
-        """What identifies its text."""
         return text_key(self.text)
 
     @property

@@ -19,7 +19,6 @@ class SummarySource:
 
     @property
     def id(self) -> int:
-        """The id of the exchange or conversation."""
         return self.conversation_id if self.exchange_id is None else self.exchange_id
 
     @property

@@ -56,7 +56,6 @@ class GrowingQuotation:
                     yield unit.worth, text, place
 
     def with_unit(self, text: int, place: int) -> dict[int, set[int]]:
-        """Return what is chosen, and one more unit."""
         return self.chosen | {text: {*self.chosen.get(text, ()), place}}
 
     def put(self, budget: TokenBudget, heading: str, *before: PromptPiece) -> bool:
@@ -115,8 +114,6 @@ def quotation_of_turn(found: RetrievedExchange, title: str | None) -> GrowingQuo
 
 
 def quotation_of_document(found: RetrievedDocument) -> GrowingQuotation:
-    """Return the quotation of a document's passage."""
-
     def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
         return recalled_text.document_piece(found, chosen.get(0, ()))
 

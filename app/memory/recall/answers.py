@@ -40,7 +40,6 @@ class _SideText:
 
     @property
     def asks(self) -> bool:
-        """Whether a user asks something in it."""
         return self.is_user and any(is_question(each.text) for each in self.units)
 
     @property

@@ -132,7 +132,6 @@ class _Page:
         self.left_bytes = limit_bytes
 
     def add(self, text: str) -> bool:
-        """Add a text if it fits; return whether it did."""
         size_bytes = len(text.encode())
         if size_bytes > self.left_bytes:
             return False

@@ -122,7 +122,6 @@ class ServerConnection:
         return await client.get(path, cast_to=object, options=options)
 
     async def post_json(self, path: str, body: dict[str, Any]) -> object:
-        """Return the decoded JSON that answers `body`."""
         client, options = await self.load()
         return await client.post(path, cast_to=object, body=body, options=options)
 

@@ -173,7 +173,6 @@ class MessagesWire(Wire):
             yield {"type": "message_stop"}
 
     def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
-        """Return the request's JSON."""
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": request.max_output_tokens or _default_max_tokens(request.model),

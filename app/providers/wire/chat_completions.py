@@ -251,7 +251,6 @@ class ChatCompletionsWire(Wire):
                 yield {"choices": [{"finish_reason": "stop"}]}
 
     def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
-        """Return the request's JSON."""
         messages: list[Item] = []
         if request.system.strip():
             messages.append({"role": "system", "content": request.system})

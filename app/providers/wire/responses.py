@@ -126,7 +126,6 @@ class ResponsesWire(Wire):
             yield {"type": f"response.{status}", "response": reply}
 
     def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
-        """Return the request's JSON."""
         messages = self.prepared(request.messages, model, request.images)
         body: dict[str, Any] = {
             "model": request.model,

@@ -155,7 +155,6 @@ def message_deletion_set(
 
 
 def exchanges_of(cursor: Connection, message_ids: Collection[int]) -> list[int]:
-    """Return the exchanges that contain some of these messages."""
     return sorted(cursor.column_in("exchange_message", "exchange_id", message_ids, "message_id"))
 
 

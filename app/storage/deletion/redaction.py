@@ -273,7 +273,6 @@ def redact_message(message: Message, calls: Mapping[str, str], host: QuoteContex
 
 
 def call_arguments(blocks: Iterable[Block]) -> dict[str, str]:
-    """Return the arguments of the calls among blocks, by the calls' ids."""
     return {block.call_id: block.arguments for block in blocks if isinstance(block, ToolCall)}
 
 

@@ -176,7 +176,6 @@ class Table:
             connection.execute(f"{change} WHERE {self.erased}", [conversation_ids])
 
     def delete(self, connection: Connection, keys: Iterable[Any]) -> None:
-        """Delete rows by their primary keys."""
         names = self.key.split(", ")
         lists = [list(part) for part in zip(*keys, strict=True)] if len(names) > 1 else [list(keys)]
         values = ", ".join(f"unnest(${number})" for number in range(1, len(names) + 1))
@@ -324,7 +323,6 @@ def reference(
 
 
 def unique_uid(table: str) -> Rule:
-    """Return the rule that no two rows have one uid."""
     return Rule(
         f"{table}.uid", f"Two rows of the table {table} have the uid {{}}.",
         f"SELECT uid FROM {table} GROUP BY uid HAVING count(*) > 1",

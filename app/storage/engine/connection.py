@@ -46,7 +46,6 @@ class Queries:
         return found[0] if found else None
 
     def column(self, statement: str, values: Values = ()) -> list[Any]:
-        """Return the first value of each row of a query."""
         return [row[0] for row in self.rows(statement, values)]
 
     def select_in(
@@ -119,7 +118,6 @@ class Connection(Queries):
             self.execute(f"{how} INTO {table} ({columns}) {places}", given)
 
     def delete_in(self, table: str, column: str, values: Iterable[Any]) -> None:
-        """Delete the rows whose column has one of the values."""
         condition, given = among(values)
         self.execute(f"DELETE FROM {table} WHERE {column} {condition}", given)
 
@@ -130,7 +128,6 @@ class Connection(Queries):
         return known | self.column_in(table, "id", rest) if rest else known
 
     def cursor(self) -> "Connection":
-        """Return a cursor of the same database."""
         return Connection(self._raw.cursor())
 
     def interrupt(self) -> None:

@@ -18,15 +18,12 @@ class IdAllocator:
         self._last = dict(zip(kinds, highest, strict=True))
 
     def conversation(self) -> ConversationId:
-        """Return a new conversation's id."""
         return ConversationId(self._take("conversation", 1)[0])
 
     def exchange(self) -> ExchangeId:
-        """Return a new exchange's id."""
         return ExchangeId(self._take("exchange", 1)[0])
 
     def message(self) -> MessageId:
-        """Return a new message's id."""
         return MessageId(self._take("message", 1)[0])
 
     def messages(self, count: int) -> Sequence[MessageId]:
@@ -34,7 +31,6 @@ class IdAllocator:
         return [MessageId(each) for each in self._take("message", count)]
 
     def passage(self) -> PassageId:
-        """Return a new passage's id."""
         return PassageId(self._take("passage", 1)[0])
 
     def pass_over(self, message: int) -> None:

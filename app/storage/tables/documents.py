@@ -180,7 +180,6 @@ class Documents:
         self._store.write_derived(lambda c: c.execute(again, [self._kind.value, reason])).result()
 
     def move(self, documents: Iterable[ListedDocument]) -> None:
-        """Store the projects of listed documents."""
         if moved := list(documents):
             self._write_list(moved)
 
@@ -214,7 +213,6 @@ class Documents:
         return replace(self._store.read(self._work.tally), in_part=in_part)
 
     def is_any_read(self) -> bool:
-        """Return whether a document can be found."""
         statement = "SELECT 1 FROM document WHERE kind = ? AND read_stamp IS NOT NULL LIMIT 1"
         return bool(self._store.row(statement, [self._kind.value]))
 

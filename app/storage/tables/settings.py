@@ -179,7 +179,6 @@ class Settings(SettingValues):
         return self.set(key, setting_for(key).parse(text))
 
     def reset(self, key: str) -> None:
-        """Return to the default. Blocking."""
         setting_for(key)
         self._store.save(SettingPut(key, None))
 

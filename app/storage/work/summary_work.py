@@ -101,7 +101,6 @@ class Unsummarized:
 
     @property
     def id(self) -> int:
-        """The id of the exchange or conversation."""
         return self.source.id
 
 

@@ -148,7 +148,6 @@ def _summary(plain: dict[str, Any]) -> PortableSummary | None:
 
 
 def _preset(plain: dict[str, Any]) -> Preset | None:
-    """Return a preset; None when it cannot be stored."""
     effort, tools = plain.get("reasoning_effort"), plain.get("tools")
     temperature = plain.get("temperature")
     is_number = isinstance(temperature, int | float) and not isinstance(temperature, bool)

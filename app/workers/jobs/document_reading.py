@@ -74,7 +74,6 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
         return found
 
     def describe(self, item: Item) -> str:
-        """Return the document's name."""
         return item.name if isinstance(item, ListedDocument) else self.listing
 
     def make(self, items: Sequence[Item], is_cancelled: IsCancelled) -> Listed | DocumentsRead:
@@ -89,7 +88,6 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
             raise
 
     def save(self, results: Sequence[Listed | DocumentsRead]) -> Saved:
-        """Store the list or the texts."""
         texts: list[DocumentText] = []
         for made in results:
             if isinstance(made, Listed):

@@ -341,5 +341,4 @@ def _embedded_texts(text: PassageText) -> list[tuple[int, str]]:
 
 
 def build(parts: JobParts) -> EmbeddingPipeline | None:
-    """Return the job, or None without an embedder."""
     return None if parts.embedder is None else EmbeddingPipeline(parts)

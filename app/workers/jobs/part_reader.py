@@ -86,7 +86,6 @@ class RunningReaders:
         self._leader: WorkerName | None = None
 
     def start(self, name: WorkerName) -> None:
-        """Note that a worker runs."""
         with self._lock:
             self._running.add(name)
 

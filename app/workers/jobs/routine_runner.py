@@ -245,7 +245,6 @@ def _without_missed(
 
 
 def build(parts: JobParts) -> RoutineRunnerJob | None:
-    """Return the job; None where nothing runs routines."""
     if parts.routines is None:
         return None
     return RoutineRunnerJob(parts.store, parts.routines, parts.clock)

@@ -70,7 +70,6 @@ def _result_text(call: WaitingCall) -> str:
 
 
 def _shown(call: WaitingCall) -> str:
-    """Return a call as a model reads it."""
     result = call.result
     if result is None or call.call.name in _OF_MEMORY:
         answer = _result_text(call)
@@ -112,7 +111,6 @@ class ToolSummarizer(Job[WaitingCall, Summed]):
         return self._work.calls(_BATCH, self._opened.skipped(at), at)
 
     def describe(self, item: WaitingCall) -> str:
-        """Return the tool's name."""
         return one_line(item.call.name, 60)
 
     def make(self, items: Sequence[WaitingCall], is_cancelled: IsCancelled) -> Summed:

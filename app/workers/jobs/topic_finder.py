@@ -105,7 +105,6 @@ class TopicJob(Job[DueTopics, FoundTopics]):
         return Saved(sum(len(each.members) for each in results))
 
     def tally(self) -> Tally:
-        """Return the counts of conversations with a topic."""
         found, self._found = self._found, ()
         due = found[0] if found else self._due()
         if due is None or not due.work.fitted:
@@ -154,5 +153,4 @@ class TopicJob(Job[DueTopics, FoundTopics]):
 
 
 def build(parts: JobParts) -> TopicJob | None:
-    """Return the job, None without an embedder."""
     return None if parts.embedder is None else TopicJob(parts, parts.embedder)
