@@ -48,8 +48,7 @@ class ReportDialog(QDialog):
             self,
         )
         explanation.setWordWrap(True)
-        text = QPlainTextEdit(report, self)
-        text.setReadOnly(True)
+        text = QPlainTextEdit(report, self, readOnly=True)
         text.setAccessibleName(tr("Report"))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         copy = buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)

@@ -123,10 +123,9 @@ def add_actions(window: QMainWindow) -> dict[str, QAction]:
         menu = menus.get(row.menu)
         if menu is None:
             menu = menus[row.menu] = window.menuBar().addMenu(row.menu)
-        action = QAction(row.text, window)
+        action = QAction(row.text, window, checkable=row.checkable)
         action.setObjectName(row.name)
         action.setShortcuts(_sequences(row.keys))
-        action.setCheckable(row.checkable)
         if row.separated:
             menu.addSeparator()
         menu.addAction(action)

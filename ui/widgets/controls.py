@@ -115,8 +115,7 @@ def line_edit(
     parent: QWidget, label: str, *, text: str = "", name: str = "", clearable: bool = False
 ) -> QLineEdit:
     """Return a line edit with a placeholder, which is also its accessible name unless given."""
-    line = QLineEdit(text, parent)
-    line.setPlaceholderText(label)
+    line = QLineEdit(text, parent, placeholderText=label)
     line.setAccessibleName(name or label)
     if clearable:
         make_clearable(line)
@@ -164,9 +163,8 @@ def combo_box(
 
 def text_edit(parent: QWidget, name: str, height_px: int | None = None) -> QPlainTextEdit:
     """Return a text edit that Tab leaves."""
-    edit = QPlainTextEdit(parent)
+    edit = QPlainTextEdit(parent, tabChangesFocus=True)
     edit.setAccessibleName(name)
-    edit.setTabChangesFocus(True)
     if height_px is not None:
         edit.setFixedHeight(height_px)
     return edit
@@ -174,8 +172,7 @@ def text_edit(parent: QWidget, name: str, height_px: int | None = None) -> QPlai
 
 def progress_bar(parent: QWidget, name: str) -> QProgressBar:
     """Return a bar without text."""
-    bar = QProgressBar(parent)
-    bar.setTextVisible(False)
+    bar = QProgressBar(parent, textVisible=False)
     bar.setAccessibleName(name)
     return bar
 
@@ -202,8 +199,7 @@ def set_up_list_view(
 
 def scroll_area(parent: QWidget, content: QWidget, *, framed: bool = True) -> QScrollArea:
     """Return a view of `content` that scrolls it up and down only, and is as wide."""
-    area = QScrollArea(parent)
-    area.setWidgetResizable(True)
+    area = QScrollArea(parent, widgetResizable=True)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setWidget(content)
     if not framed:
@@ -317,8 +313,7 @@ def stack_if_narrow(row: QBoxLayout, width_px: int) -> None:
 
 def form_of(parent: QWidget, *rows: tuple[str, QWidget | QLayout]) -> QFormLayout:
     """Return a form of labels and fields; a field has its label as its name for screen readers."""
-    form = QFormLayout()
-    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    form = QFormLayout(fieldGrowthPolicy=QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
     form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)  # a narrow window cuts no field
     for text, field in rows:
         label = PlainLabel(text, parent)

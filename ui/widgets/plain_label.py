@@ -15,8 +15,7 @@ class PlainLabel(QLabel):
 
     def __init__(self, *text_or_parent: Any, tone: str = "", **properties: Any) -> None:
         """As QLabel: text and a parent, or a parent; then one of the style sheet's tones, properties."""
-        super().__init__(*text_or_parent, **properties)
-        self.setTextFormat(Qt.TextFormat.PlainText)
+        super().__init__(*text_or_parent, **properties, textFormat=Qt.TextFormat.PlainText)
         if tone:
             self.setProperty("tone", tone)
 

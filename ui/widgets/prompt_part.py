@@ -103,8 +103,7 @@ class _FittedText(QPlainTextEdit):
     """Read-only text at its full height up to a limit, beyond which it scrolls."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setReadOnly(True)
+        super().__init__(parent, readOnly=True)
         self.setProperty("plain", True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setTextInteractionFlags(

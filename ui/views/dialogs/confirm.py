@@ -96,10 +96,8 @@ def inform(
 
 def _box(parent: QWidget, title: str, text: str, details: str) -> QMessageBox:
     """Return a message box of plain texts that deletes itself."""
-    box = QMessageBox(parent)
+    box = QMessageBox(parent, textFormat=Qt.TextFormat.PlainText, text=text)
     box.setWindowTitle(title)
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(text)
     box.setInformativeText(details)
     box.finished.connect(box.deleteLater)
     return box

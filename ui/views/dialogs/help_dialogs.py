@@ -177,8 +177,7 @@ class ShortcutsDialog(Dialog):
         self.search.textChanged.connect(self.table.filter)
         self.table.changed.connect(self._on_row_selected)
         self._label = PlainLabel(self)
-        self.key = QKeySequenceEdit(self)
-        self.key.setMaximumSequenceLength(1)
+        self.key = QKeySequenceEdit(self, maximumSequenceLength=1)
         self.key.setMinimumWidth(self.key.fontMetrics().averageCharWidth() * _KEY_CHARS)
         for field in (self.key, *self.key.findChildren(QLineEdit)):
             field.setAccessibleName(tr("New keys"))

@@ -76,8 +76,7 @@ class RoutinesDialog(Dialog):
             self, tr("History"), _RUN_COLUMNS, narrow=(0, 1), selects_first=True
         )
         buttons, (self.open_turn,) = closing_buttons(self, tr("Show the answer"))
-        split = QSplitter(Qt.Orientation.Vertical, self)
-        split.setChildrenCollapsible(False)
+        split = QSplitter(Qt.Orientation.Vertical, self, childrenCollapsible=False)
         split.addWidget(self.table)
         split.addWidget(self.runs)
         changes = row_of(self.add, self.edit, self.run, self.remove, None)

@@ -301,17 +301,12 @@ class MemoryPane(QWidget):
     page_changed = Signal()
 
     def __init__(self, knowledge: KnowledgeView, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setMinimumWidth(_LEAST_PX)
-        self.setAccessibleName(tr("Memory"))
+        super().__init__(parent, minimumWidth=_LEAST_PX, accessibleName=tr("Memory"))
         self.inspector = InspectorView(self)
         self.knowledge = knowledge
         self.dashboard = Dashboard(self)
-        self.tabs = QTabBar(self)
+        self.tabs = QTabBar(self, documentMode=True, expanding=False, drawBase=False)
         self.tabs.setAccessibleName(tr("Memory"))
-        self.tabs.setDocumentMode(True)
-        self.tabs.setExpanding(False)
-        self.tabs.setDrawBase(False)
         self.tabs.setUsesScrollButtons(False)  # names are shortened where they have no room
         self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
         self._stack = QStackedWidget(self)

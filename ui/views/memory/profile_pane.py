@@ -56,9 +56,8 @@ class ProfilePane(QWidget):
         self._proposal.setProperty("panel", "card")
         self._proposal.setAccessibleName(tr("Proposed changes"))
         self._title = plain_label(self._proposal, "heading", selectable=False)
-        self.diff = QTextBrowser(self._proposal)
+        self.diff = QTextBrowser(self._proposal, openLinks=False)
         self.diff.setAccessibleName(tr("Proposed changes of the profile"))
-        self.diff.setOpenLinks(False)
         self.diff.setMinimumHeight(_DIFF_PX)
         self.diff.anchorClicked.connect(self._on_anchor_clicked)
         self.accept = button(

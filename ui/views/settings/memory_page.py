@@ -80,8 +80,7 @@ class MemoryPage(QWidget):
         self._defaults = button(self, tr("Reset to defaults"), self.defaults_requested)
         for editor in self.editors:
             editor.tried.connect(self.tried)
-        self._split = QSplitter(Qt.Orientation.Horizontal, self)
-        self._split.setChildrenCollapsible(False)
+        self._split = QSplitter(Qt.Orientation.Horizontal, self, childrenCollapsible=False)
         self._split.addWidget(self._settings_side())
         self._split.addWidget(self.preview)
         self._split.setMinimumWidth(_LEAST_PX)  # else it never becomes narrow enough

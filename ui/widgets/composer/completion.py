@@ -31,8 +31,7 @@ class CompletionList(QTreeWidget):
     chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setColumnCount(2)
+        super().__init__(parent, columnCount=2)
         self.setHeaderHidden(True)
         self.setRootIsDecorated(False)
         self.setUniformRowHeights(True)

@@ -67,11 +67,8 @@ class TurnWidget(Root):
         self.changed.connect(self._on_changed)
         for about in dividers:
             self._column.add(Divider(context, about))
-        self._fade = QVariantAnimation(self)
-        self._fade.setDuration(HIGHLIGHT_MS)
-        self._fade.setStartValue(1.0)
+        self._fade = QVariantAnimation(self, duration=HIGHLIGHT_MS, startValue=1.0, endValue=0.0)
         self._fade.setKeyValueAt(_FADE_FROM, 1.0)
-        self._fade.setEndValue(0.0)
         self._fade.setEasingCurve(QEasingCurve.Type.OutQuad)
         self._fade.valueChanged.connect(self.update)
         self.setAccessibleName(format_turn(header.turn_number).capitalize())
