@@ -95,7 +95,8 @@ def facts(
 ) -> None:
     """Forget facts; they are not extracted again."""
     known = [stored.get(parse_fact_id(word)).fact for word in _given(words)]
-    _confirm("These facts", [f"{each.id}: {each.text}" for each in known], given, terminal)
+    about = "These facts, which will not be extracted again,"
+    _confirm(about, [f"{each.id}: {each.text}" for each in known], given, terminal)
     ids = [each.id for each in known]
     _erase(ids, ids, service.forget, terminal, sync.catch_up_soon)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.cli.arguments import wrong_arguments
+from app.cli.commands import forgetting
 from app.cli.terminal import Terminal, members
 from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.ids import ConversationId
@@ -50,7 +51,7 @@ def facts(
         case "history":
             return _history(stored, given, terminal)
         case "forget":
-            return _forget(stored, service, sync, given, terminal)
+            return forgetting.facts(stored, service, sync, given.words, given, terminal)
         case "add":
             fact = service.add(" ".join(given.words), category or FactCategory.OTHER)
         case "edit":
@@ -123,19 +124,6 @@ def _history(stored: Facts, given: Namespace, terminal: Terminal) -> None:
         ),
         *(f"        replaced {each.id}: {each.text}" for each in before),
     )
-
-
-def _forget(
-    stored: Facts, service: FactService, sync: TextIndexSync, given: Namespace, terminal: Terminal
-) -> None:
-    known = stored.get(parse_fact_id(given.words[0]))
-    terminal.confirm_deletion(
-        given.yes,
-        *_lines(known),
-        "This fact will be deleted for good, also from backups, and will not be extracted again.",
-    )
-    left = (*service.forget(known.fact.id), *sync.catch_up_soon())
-    terminal.show_forgotten([known.fact.id], left)
 
 
 def _lines(known: KnownFact) -> list[str]:

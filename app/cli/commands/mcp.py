@@ -82,7 +82,7 @@ class _Connected:
             return 0.0 if self._count else time.monotonic() - self._since
 
 
-def programs(access: McpAccess, given: Namespace, terminal: Terminal) -> int:
+def programs(access: McpAccess, given: Namespace, terminal: Terminal) -> None:
     """List the programs that asked, and what they read; allow or deny one."""
     if given.action in ("list", "log"):
         if given.name is not None:
@@ -92,13 +92,12 @@ def programs(access: McpAccess, given: Namespace, terminal: Terminal) -> int:
         raise wrong_arguments(given, "NAME")
     decided = Access.ALLOWED if given.action == "allow" else Access.DENIED
     access.decide(given.name, decided)
-    terminal.show({"program": given.name, "access": decided.value})
-    return 0
+    return terminal.show({"program": given.name, "access": decided.value})
 
 
 def brief(
     briefs: Briefs, projects: Projects, sync: TextIndexSync, given: Namespace, terminal: Terminal
-) -> int:
+) -> None:
     """Print what memory holds on a question."""
     project = None if given.project is None else projects.named(given.project).uid
     question = terminal.read_input() if given.question == "-" else given.question
@@ -108,19 +107,17 @@ def brief(
         terminal.document({"question": question.strip(), "max_tokens": given.tokens, "text": text})
     else:
         terminal.out(text)
-    return 0
 
 
-def _list(access: McpAccess, terminal: Terminal) -> int:
+def _list(access: McpAccess, terminal: Terminal) -> None:
     decided = access.decisions()
     terminal.show(
         {"programs": [{"program": name, "access": each.value} for name, each in decided.items()]},
         *(f"{each.value:<8} {name}" for name, each in decided.items()),
     )
-    return 0
 
 
-def _log(access: McpAccess, terminal: Terminal) -> int:
+def _log(access: McpAccess, terminal: Terminal) -> None:
     readings = access.readings(_LOG_LINES)
     terminal.show(
         {"readings": [as_plain(each) for each in readings]},
@@ -129,4 +126,3 @@ def _log(access: McpAccess, terminal: Terminal) -> int:
             for each in readings
         ),
     )
-    return 0

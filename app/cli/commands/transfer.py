@@ -66,7 +66,7 @@ def import_(
     return 1 if report.cancelled or report.refused else 0
 
 
-def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
+def imports(store: Store, given: Namespace, terminal: Terminal) -> None:
     """List earlier imports, or undo one: move what it added to the trash, and delete added messages."""
     history = ImportHistory(store)
     if given.action == "undo":
@@ -86,7 +86,7 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
                 "'commonplace undelete ID...' brings them back."
             )
         terminal.show({"number": number, "deleted": list(moved), "messages": removed}, *lines)
-        return 0
+        return
     rows = history.listed()
     if terminal.as_json:
         terminal.document(
@@ -98,7 +98,6 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
             counts.append(f"{format_count(each.messages, 'message')} in other conversations")
         shown = (str(each.number), format_moment(each.at), ", ".join(counts), ", ".join(each.names))
         terminal.line("  ".join(shown))
-    return 0
 
 
 def export(store: Store, given: Namespace, terminal: Terminal) -> int:
@@ -210,10 +209,11 @@ def sources(
     background: BackgroundModelChoice,
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """List the sources, or switch one."""
     if given.action == "list":
-        return _list_sources(followed, terminal)
+        _list_sources(followed, terminal)
+        return
     if given.words[0] not in list(SourceName):
         raise wrong_arguments(given, f"one of {', '.join(SourceName)}")
     name, is_on = SourceName(given.words[0]), given.action == "on"
@@ -223,10 +223,9 @@ def sources(
     if is_on:
         files = sum(each.files for each in followed.states() if each.name is name)
         ask_after_import(background, consents, files, terminal)
-    return 0
 
 
-def _list_sources(followed: FollowedSources, terminal: Terminal) -> int:
+def _list_sources(followed: FollowedSources, terminal: Terminal) -> None:
     states = followed.states()
     if terminal.as_json:
         names = {"name": "source", "is_on": "on"}  # as they are documented
@@ -234,7 +233,7 @@ def _list_sources(followed: FollowedSources, terminal: Terminal) -> int:
             {names.get(key, key): value for key, value in asdict(state).items()} for state in states
         ]
         terminal.document({"sources": rows})
-        return 0
+        return
     for state in states:
         kept = f", {state.kept_only_here:,} kept only here" if state.kept_only_here else ""
         terminal.line(
@@ -245,4 +244,3 @@ def _list_sources(followed: FollowedSources, terminal: Terminal) -> int:
             terminal.line(f"{'':<12}      {SOURCES[state.name].deletes}")
     if not states:
         terminal.line("No program with sessions was found on this computer.")
-    return 0
