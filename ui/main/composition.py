@@ -107,7 +107,7 @@ class Presenters(CreatedPresenters):
         window.sidebar.project_requested.connect(self.projects.add)
         welcome.drop_zone.files_dropped.connect(self.attach.take_dropped_to_import)
         welcome.import_requested.connect(self.imports.choose)
-        self.imports.question_chosen.connect(self._begin_with)
+        self.imports.question_chosen.connect(lambda text: self.conversation.begin_new(text=text))
         self.tour = TourPresenter(
             self._bridge, self._services.settings, window, tour_stops(window),
             window.chat.composer.box.setFocus,
@@ -249,10 +249,6 @@ class Presenters(CreatedPresenters):
         self._window.chat.composer.flush_draft()
 
     # -- slots
-
-    def _begin_with(self, text: str) -> None:
-        """Begin a conversation with a text in the composer."""
-        self.conversation.begin_new(text=text)
 
     def _on_opened(self, conversation: Conversation | None) -> None:
         """Store what is open, so that a killed program opens it again."""

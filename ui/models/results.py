@@ -210,9 +210,6 @@ class ResultListModel(GroupedListModel):
             self._expanded ^= {conversation_id}
             self.show_rows(list(self._made()))
 
-    def is_expanded(self, conversation_id: int | None) -> bool:
-        return conversation_id in self._expanded
-
     def _made(self) -> Iterator[Row]:
         groups: dict[int, list[SearchResult]] = {}
         for result in self._results:

@@ -139,7 +139,7 @@ def test_more_than_three_results_of_a_conversation_fold(qtmodeltester: object) -
     model.set_expanded(1, expanded=True)
     assert rows(model)[1:8] == ["Talk 1 (5)", "1", "2", "3", "4", "5", "fold 0"]
     model.show_results(found, is_same_query=True)
-    assert model.is_expanded(1)
+    assert 1 in model._expanded
     qtmodeltester.check(model)  # type: ignore[attr-defined]
     model.show_results(found)
     assert rows(model)[5] == "fold 2", "another query begins collapsed"

@@ -206,11 +206,11 @@ def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: P
     composer.clear()
     costs.error = StorageError("Full", "Free some space.")
     composer.box.setPlainText("Another one")
-    qtbot.waitUntil(lambda: not asked.is_waiting)
+    qtbot.waitUntil(lambda: not asked._pause.isActive())
     assert composer.cost.isHidden()
     costs.calls.clear()
     composer.box.setPlainText("/help")
-    qtbot.waitUntil(lambda: not asked.is_waiting)
+    qtbot.waitUntil(lambda: not asked._pause.isActive())
     assert costs.calls == []
 
 

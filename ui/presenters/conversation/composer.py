@@ -56,11 +56,6 @@ class TypedRecallPresenter(Presenter):
         self._conversation.project_chosen.connect(self._search)
         self._bridge.subscribe(self.show_use, "rag_enabled")
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the text is still being typed."""
-        return self._pause.isActive()
-
     def show_use(self, *_: object) -> None:
         """Show whether memory is used here, and what it brings."""
         view = self._conversation.view
@@ -166,11 +161,6 @@ class MessageCostPresenter(Presenter):
             self._on_changed, "messages_in", "presets", "default_preset", "default_model",
             "own_prices", "system_prompt",
         )  # fmt: skip
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the text is still being typed."""
-        return self._pause.isActive()
 
     def refresh(self, *_: object) -> None:
         """Estimate again after a pause, such as when another model was chosen."""

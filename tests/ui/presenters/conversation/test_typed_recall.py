@@ -66,7 +66,7 @@ class Typing:
 
     def type(self, text: str) -> None:
         self.composer.box.setPlainText(text)
-        self.qtbot.waitUntil(lambda: not self.presenter.is_waiting)
+        self.qtbot.waitUntil(lambda: not self.presenter._pause.isActive())
 
 
 typing = fixture_of(Typing)
