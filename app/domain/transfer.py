@@ -278,7 +278,7 @@ class AddedConversation:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The result of an import. `duplicates` counts messages that were already stored.
+    """The result of an import. `duplicates` counts messages that were stored already or read twice.
 
     `refused` counts paths that are not an export or are damaged as a whole; `skipped` lists them too. `presets`
     counts new ones, which no imported conversation uses. `forgotten` counts conversations that were

@@ -102,6 +102,7 @@ _UNSUPPORTED = (
     ("Poe", frozenset(("bot", "messages", "chatCode"))),
     ("Perplexity", frozenset(("backend_uuid", "query_str"))),
     ("Character.AI", frozenset(("turn_key", "candidates"))),
+    ("the prompts of Claude Code without replies", frozenset(("display", "project", "sessionId"))),
     ("Zed", frozenset(("context_servers", "messages"))),
     ("Visual Studio Code's Copilot", frozenset(("requests", "responderUsername"))),
     ("SillyTavern", frozenset(("user_name", "character_name", "create_date"))),

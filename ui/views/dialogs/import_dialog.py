@@ -246,7 +246,7 @@ def _report_text(report: ImportReport) -> str:
             "{count} known conversations stay in the trash.", report.in_trash,
         )),
         (report.duplicates, trn(
-            "{count} message was already stored.", "{count} messages were already stored.",
+            "{count} message was known already.", "{count} messages were known already.",
             report.duplicates,
         )),
         (report.forgotten, trn(

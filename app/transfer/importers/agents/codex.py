@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from glob import escape
 from itertools import chain, groupby, islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from app.domain.conversations import Role, Text
@@ -192,6 +192,7 @@ class _Rollout(Thread):
             _titles(file.path).get(first, ""),
             self._header.get("timestamp"),
             leaf=self._path[-1][0] if self._path else None,
+            archived="archived_sessions" in PurePath(file.path or file.name).parts,
             tags=project_tag(self._header.get("cwd")) + ((SUBAGENT_TAG,) if is_subagent else ()),
         )
         by_program = text_of(self._header.get("originator")) in _BY_PROGRAM or origin == "exec"

@@ -72,6 +72,14 @@ def test_a_rollout_continues_the_one_that_it_names_from_there(tmp_path: Path) ->
     assert len(skipped) == 1
 
 
+def test_a_session_that_was_archived_is_archived_here(tmp_path: Path) -> None:
+    path = _rollout(tmp_path, _ROOT, _SESSION)
+    (tmp_path / "archived_sessions").mkdir()
+    path = path.rename(tmp_path / "archived_sessions" / path.name)
+    (found,), _ = _read(path)
+    assert found.archived
+
+
 def test_a_rollout_whose_beginning_cannot_be_opened_is_read_from_there(tmp_path: Path) -> None:
     base = {"thread_id": _ROOT, "end_ordinal_exclusive": 3, "end_byte_offset": 1}
     records = [_meta(3, _ROOT, history_base=base), _said(4, "user", "Ampere?")]
