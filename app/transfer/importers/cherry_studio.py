@@ -9,6 +9,7 @@ from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
+    counts_of,
     error_part,
     file_part,
     rating_part,
@@ -54,6 +55,8 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     data = an_object(value)
     stored = an_object(data.get("indexedDB"))
     named = _topics(an_object(data.get("localStorage")))
+    if counts := counts_of(stored, "quick_phrases", "knowledge_notes"):
+        yield Skipped(where, f"it has {counts} that are not imported")
     blocks: dict[str, list[dict[str, Any]]] = {}
     for block in objects(stored.get("message_blocks")):
         blocks.setdefault(identity(block.get("messageId")), []).append(block)
@@ -135,12 +138,18 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
         name = file.get("origin_name") or file.get("name") or kind
         yield from (file_part(name, kind, each) for each in addresses)
     elif kind == "citation":
-        response = an_object(block.get("response"))
-        found = objects(response.get("results")) + objects(block.get("knowledge"))
-        links = ((each.get("title"), each.get("sourceUrl") or each.get("url")) for each in found)
-        listed = text_block(link_list(links))
-        is_unread = not listed and bool(response.get("results") or block.get("memories"))
-        yield from listed or [NotKept("its sources have an unknown shape")] * is_unread
+        found = objects(an_object(block.get("response")).get("results"))
+        knowledge = objects(block.get("knowledge"))
+        links = (
+            (each.get("title"), each.get("sourceUrl") or each.get("url"))
+            for each in found + knowledge
+        )
+        yield from text_block(link_list(links))
+        texts = [each for each in knowledge if each.get("content")]
+        if counts := counts_of(
+            {**block, "texts of sources": texts}, "texts of sources", "memories"
+        ):
+            yield NotKept(f"it has {counts} that are not imported")
     elif kind == "error":
         yield from error_part(block.get("error") or block.get("message") or kind)
     elif kind not in ("", "unknown"):

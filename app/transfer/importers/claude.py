@@ -89,22 +89,27 @@ class _ClaudeConversation(Builder):
         )
 
     def _blocks(self, name: str, message: dict[str, Any]) -> list[Block]:
-        content = objects(message.get("content"))
-        found = [block for each in content for block in self._block(name, each)]
+        content = message.get("content")
         text = text_of(message.get("text"))
+        if isinstance(content, str):
+            content, text = [], text or text_of(content)
+        found = [block for each in objects(content) for block in self._block(name, each)]
         if not found and text.strip():
             found.append(Text(text))
         return found + _files(objects(message.get("attachments")), objects(message.get("files")))
 
     def _block(self, name: str, block: dict[str, Any]) -> list[Block]:
         kind = text_of(block.get("type"))
+        if not isinstance(block.get({"voice_note": "text"}.get(kind, kind), ""), str):
+            self.left_out.append(
+                (name, f"its content of the kind '{kind[:60]}' has an unknown shape")
+            )
         if kind in ("text", "voice_note"):
             text = text_of(block.get("text")) + _sources(block)
             return [Text(text)] if text.strip() else []
         if kind == "thinking":
-            text = text_of(block.get(kind)) or "\n\n".join(
-                text_of(each.get("summary")) for each in objects(block.get("summaries"))
-            )
+            summaries = (text_of(each.get("summary")) for each in objects(block.get("summaries")))
+            text = "\n\n".join(filter(None, (text_of(block.get(kind)), *summaries)))
             return [Thinking(text)] if text.strip() else []
         if kind == "tool_use":
             arguments = json.dumps(block.get("input"), ensure_ascii=False)
@@ -112,7 +117,7 @@ class _ClaudeConversation(Builder):
                 ToolCall(identity(block.get("id")), text_of(block.get("name")), text_of(arguments))
             ]
         if kind == "tool_result":
-            parts = objects(block.get("content"))
+            parts = _result_parts(block)
             pictures = [each for each in parts if each.get("type") == "image"]
             unread = (each for each in parts if each not in pictures and not _text(each))
             self.left_out += ((name, _unknown(each)) for each in unread if "text" not in each)
@@ -132,14 +137,13 @@ def _summaries(text: str, made_at: datetime | None) -> tuple[PortableSummary, ..
     return (PortableSummary(text, SOURCE, made_at),) if text.strip() and made_at else ()
 
 
-def _tool_result(block: dict[str, Any]) -> ToolResult:
+def _result_parts(block: dict[str, Any]) -> list[dict[str, Any]]:
     content = block.get("content")
-    texts = (
-        [text_of(content)]
-        if isinstance(content, str)
-        else [_text(each) for each in objects(content)]
-    )
-    text = "\n\n".join(filter(None, texts))
+    return [{"text": content}] if isinstance(content, str) else objects(content)
+
+
+def _tool_result(block: dict[str, Any]) -> ToolResult:
+    text = "\n\n".join(filter(None, map(_text, _result_parts(block))))
     shown = _display_text(an_object(block.get("display_content"))).splitlines()
     more = "\n".join(line for line in shown if line not in text)
     return ToolResult(

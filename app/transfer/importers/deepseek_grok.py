@@ -8,6 +8,7 @@ from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
+    counts_of,
     error_part,
     file_part,
     text_block,
@@ -78,7 +79,7 @@ def _add_fragments(thread: Thread, key: str, node: dict[str, Any]) -> None:
 def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
     """Yield the conversations of Grok's `prod-grok-backend.json`."""
     export = an_object(value)
-    if counts := _counts(export, "projects", "tasks", "media_posts"):
+    if counts := counts_of(export, "projects", "tasks", "media_posts"):
         yield Skipped(where, f"it has {counts} that are not imported")
     for number, record in enumerate(objects(export.get("conversations")), 1):
         about = an_object(record.get("conversation"))
@@ -105,14 +106,8 @@ def _grok_blocks(response: dict[str, Any]) -> Iterator[Part]:
         yield file_part(PurePath(each).name, "image")
     yield from (file_part(each, "") for each in strings(response.get("file_attachments")))
     yield from error_part(response.get("error"))
-    if counts := _counts(response, "steps", "web_search_results", "xpost_ids"):
+    if counts := counts_of(response, "steps", "web_search_results", "xpost_ids"):
         yield NotKept(f"it has {counts} that are not imported")
-
-
-def _counts(record: dict[str, Any], *members: str) -> str:
-    """Return the names of the lists among these members with their lengths, "" for none."""
-    found = ((each.replace("_", " "), record.get(each)) for each in members)
-    return ", ".join(f"{name} ({len(v):,})" for name, v in found if isinstance(v, list) and v)
 
 
 DEEPSEEK_FORMAT = Format(

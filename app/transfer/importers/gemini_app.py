@@ -91,7 +91,8 @@ def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped
     if thread.nodes:
         yield thread.finished(_group_id(thread), "", began, before)
     if skipped:
-        yield Skipped(where, f"{skipped:,} entries are no prompts (settings, feedback, deletions)")
+        what = "entries that are no prompts (settings, feedback, deletions)"
+        yield Skipped(where, f"{what} were left out: {skipped:,}")
 
 
 def _prompt(entry: dict[str, Any]) -> str | None:
@@ -131,7 +132,10 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
                 blocks += text_block(part.get("data"))
                 for card in objects(part.get("cards")):
                     blocks += text_block(card.get("content"))
-            blocks += (file_part(each, "image") for each in strings(answered.get("images")))
+            pictures = answered.get("images")
+            for each in pictures if isinstance(pictures, list) else ():
+                name = each if isinstance(each, str) else an_object(each).get("name")
+                blocks.append(file_part(name, "image"))
             thread.append(f"{number}/answer", Role.ASSISTANT, blocks)
     created = text_of(record.get("creation_time"))
     heading = text_of(record.get("title"))
@@ -148,7 +152,10 @@ def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     instruction = an_object(record.get("systemInstruction"))
     thread.append("system", Role.SYSTEM, list(_chunk(instruction)))
     thinking: list[Part] = []
-    chunks = objects(an_object(record.get("chunkedPrompt")).get("chunks"))
+    prompt = an_object(record.get("chunkedPrompt"))
+    chunks = objects(prompt.get("chunks"))
+    if any(text_of(each.get("text")).strip() for each in objects(prompt.get("pendingInputs"))):
+        thread.left_out.append(("not sent", "it is a draft"))
     began = next(filter(None, (moment(each.get("createTime")) for each in chunks)), None)
     for number, chunk in enumerate(chunks):
         is_user = text_of(chunk.get("role")) == "user"

@@ -9,7 +9,13 @@ from typing import Any
 from app.domain.conversations import Role
 from app.domain.transfer import Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.parsing.blocks import blocks_of, call_block, result_parts, text_block
+from app.transfer.importers.parsing.blocks import (
+    blocks_of,
+    call_block,
+    error_part,
+    result_parts,
+    text_block,
+)
 from app.transfer.importers.parsing.building import Imported
 from app.transfer.importers.parsing.formats import Format, Part, Thread, lines
 from app.transfer.importers.parsing.values import an_object, identity, objects, text_of
@@ -44,6 +50,7 @@ def _header(path: Path | None) -> dict[str, Any]:
 
 
 def _blocks(message: dict[str, Any]) -> Iterator[Part]:
+    yield from error_part(message.get("error_code"))
     for part in objects(message.get("content")):
         value = an_object(part.get("text"))
         yield from blocks_of([part | {"text": value["value"]} if "value" in value else part])

@@ -10,6 +10,7 @@ from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
+    counts_of,
     file_part,
     result_block,
     text_block,
@@ -48,6 +49,8 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
             if index == shown:
                 below = name
         above = below
+    if notes := counts_of(record, "notes"):
+        thread.left_out.append(("of the user", f"it has {notes} that are not imported"))
     ended = record.get("assistantLastMessagedAt") or record.get("userLastMessagedAt")
     own = identity(record.get("createdAt")) or PurePath(where).name.split(".")[0]
     pinned = record.get("pinned") is True
@@ -65,6 +68,9 @@ def _time(version: dict[str, Any]) -> datetime | None:
 def _blocks(version: dict[str, Any]) -> Iterator[Part]:
     yield from _content(version.get("content"))
     for step in objects(version.get("steps")):
+        status = an_object(an_object(step.get("statusState")).get("status"))
+        if failure := text_of(status.get("error")):
+            yield result_block(step.get("callId"), "", failure, is_error=True)
         if (kind := text_of(step.get("type"))) != "contentBlock":
             yield from [] if kind in _STATES else [unknown_part(kind)]
             continue

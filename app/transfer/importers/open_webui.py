@@ -13,6 +13,7 @@ from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
+    counts_of,
     error_part,
     file_part,
     rating_part,
@@ -24,6 +25,7 @@ from app.transfer.importers.parsing.blocks import (
 from app.transfer.importers.parsing.building import Imported
 from app.transfer.importers.parsing.formats import (
     Format,
+    NotKept,
     Part,
     Thread,
     columns,
@@ -139,10 +141,21 @@ def _message_blocks(message: Mapping[str, Any]) -> list[Part]:
         blocks.append(call_block(run.get("id"), "code_interpreter", run.get("code")))
         if run.get("result"):
             blocks.append(result_block(run.get("id"), "code_interpreter", run["result"]))
+        blocks += _not_kept(an_object(run.get("result")), "files")
     blocks += text_block(an_object(json_of(message.get("merged"))).get("content"))  # of replies
     blocks += map(_file, objects(json_of(message.get("files"))))
-    links = link_list(_cited(objects(json_of(message.get("sources")))))
-    return [*blocks, *text_block(links)]
+    sources = objects(json_of(message.get("sources")))
+    blocks += text_block(link_list(_cited(sources)))
+    texts = [text for each in sources for text in strings(each.get("document"))]
+    return [
+        *blocks,
+        *_not_kept({"texts of its sources": texts, **message}, "texts of its sources", "embeds"),
+    ]
+
+
+def _not_kept(record: Mapping[str, Any], *members: str) -> list[Part]:
+    counts = counts_of(record, *members)
+    return [NotKept(f"it has {counts} that are not imported")] if counts else []
 
 
 def _files_of_chat(chat: dict[str, Any], messages: Mapping[str, Any]) -> list[Part]:

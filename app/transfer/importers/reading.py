@@ -171,7 +171,10 @@ def _with_damage(made: Imported, where: str) -> Imported:
     for at, each in enumerate(chain(made, (None,))):
         if take_damage():
             title = each.title if at and isinstance(each, ImportedConversation) else ""
-            yield Skipped(f"'{title}'" if title else where, "values in its lists are damaged")
+            yield Skipped(
+                f"'{title}'" if title else where,
+                "some of its values are damaged or have an unknown shape",
+            )
         if each is not None:
             yield each
 

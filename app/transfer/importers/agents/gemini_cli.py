@@ -228,7 +228,7 @@ def _result(call: dict[str, Any]) -> object:
     """Return what a tool returned: the API wraps it twice, and lists it with what else it sent."""
     responses = [
         an_object(each.get("functionResponse")).get("response")
-        for each in objects(call.get("result"))
+        for each in _listed(call.get("result"))
     ]
     return [each for each in responses if each] or call.get("result")
 

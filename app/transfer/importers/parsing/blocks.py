@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -68,6 +68,12 @@ def thinking_block(value: object) -> list[Part]:
 def unknown_part(kind: str) -> NotKept:
     """Return a part of a kind that has no place here."""
     return NotKept(f"it contains a part of the unknown kind '{kind[:60]}'")
+
+
+def counts_of(record: Mapping[str, Any], *members: str) -> str:
+    """Return the names of the lists among these members with their lengths, "" for none."""
+    found = ((each.replace("_", " "), record.get(each)) for each in members)
+    return ", ".join(f"{name} ({len(v):,})" for name, v in found if isinstance(v, list) and v)
 
 
 def error_part(error: object) -> list[Part]:

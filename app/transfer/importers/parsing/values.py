@@ -104,6 +104,7 @@ _damage = _Damage()
 def objects(value: object) -> list[dict[str, Any]]:
     """Return the objects in an array; other values but null are left out, which `take_damage` tells."""
     if not isinstance(value, list):
+        _damage.is_found |= bool(value)
         return []
     found = [each for each in value if isinstance(each, dict)]
     if len(found) < len(value):

@@ -183,6 +183,37 @@ _KEPT: dict[str, tuple[object, Block]] = {
         ),
         ToolResult("e", "code_interpreter", "1"),
     ),
+    "claude_thought": (
+        [
+            {
+                "uuid": "c1",
+                "chat_messages": [
+                    {
+                        "uuid": "m1",
+                        "sender": "assistant",
+                        "content": [
+                            {
+                                "type": "thinking",
+                                "thinking": "Easy.",
+                                "summaries": [{"summary": "Units"}],
+                            }
+                        ],
+                    }
+                ],
+            }
+        ],
+        Thinking("Easy.\n\nUnits"),
+    ),
+    "lm_studio_failure": (
+        _lm_studio(
+            {
+                "type": "toolStatus",
+                "callId": "c",
+                "statusState": {"status": {"type": "toolCallFailed", "error": "No tool"}},
+            }
+        ),
+        ToolResult("c", "", "No tool", is_error=True),
+    ),
     "open_webui_merged": (
         _open_webui({"role": "assistant", "merged": {"content": "Both."}}),
         Text("Both."),
@@ -232,7 +263,51 @@ _NAMED: dict[str, tuple[object, str]] = {
     ),
     "cherry_studio_sources": (
         _cherry_studio({"type": "citation", "response": {"results": {"chunks": []}}}),
-        "sources",
+        "unknown shape",
+    ),
+    "cherry_studio_memories": (
+        _cherry_studio(
+            {"type": "citation", "knowledge": [{**_LINK, "content": "A"}], "memories": [1]}
+        ),
+        "texts of sources (1), memories (1)",
+    ),
+    "cherry_studio_notes": (
+        {
+            **_cherry_studio(),
+            "indexedDB": {**_cherry_studio()["indexedDB"], "knowledge_notes": [1]},
+        },
+        "knowledge notes (1)",
+    ),
+    "claude_shape": (
+        [
+            {
+                "uuid": "c1",
+                "chat_messages": [
+                    {"uuid": "m1", "sender": "human", "content": "What is it?"},
+                    {
+                        "uuid": "m2",
+                        "sender": "assistant",
+                        "content": [{"type": "text", "text": {"a": 1}}],
+                    },
+                ],
+            }
+        ],
+        "kind 'text'",
+    ),
+    "lm_studio_notes": ({**_lm_studio({"type": "debugInfoBlock"}), "notes": [1]}, "notes (1)"),
+    "open_webui_sources": (
+        _open_webui({**_ASKED, "sources": [{"document": ["A unit."]}], "embeds": ["<p>"]}),
+        "texts of its sources (1), embeds (1)",
+    ),
+    "studio_draft": (
+        {
+            **_studio({"text": "A."}),
+            "chunkedPrompt": {
+                "chunks": [{"role": "user", "text": "Ohm?"}],
+                "pendingInputs": [{"text": "Volt?"}],
+            },
+        },
+        "draft",
     ),
     "claude_result": (
         [
