@@ -117,9 +117,8 @@ def _in_order(messages: Sequence[Message]) -> list[str]:
 
 _log = logging.getLogger(__name__)
 _RECENT_TURNS = 3  # that a follow-up may refer to
-_LEAST_WINDOW_FOR_TOOLS = (
-    4_000  # of a smaller one they would take a third, and small models call none
-)
+# Of a smaller one they would take a third, and small models call none
+_LEAST_WINDOW_FOR_TOOLS = 4_000
 _CONTINUE = "Continue exactly where your last message broke off, without repeating any of it."
 
 LoadImages = Callable[[ModelRef, Sequence[Message]], Mapping[str, bytes]]
@@ -194,9 +193,7 @@ class RequestBuilder:
             replace(preset, system_prompt=self._instructions(plan.conversation, preset)),
             profile,
             settings,
-            History(
-                runs=self.history.own_runs(plan.exchange)
-            ),  # with the block of a turn sent again
+            History(runs=self.history.own_runs(plan.exchange)),
         )
         around = draft.around_tokens(self.fetcher.core_memory)
         history = self.history.read(plan, draft.history.runs, around, draft.ceiling)

@@ -86,10 +86,7 @@ _NOTHING = AnalyzedText("", "")
 
 
 def analyze(text: str, language: str) -> AnalyzedText:
-    """Return terms and surface words; `language` is that of words in Latin script.
-
-    Thread-safe.
-    """
+    """Return terms and surface words; `language` is that of words in Latin script. Thread-safe."""
     found: list[AnalyzedText] = []
     for piece in slices(text):
         is_crowded = _is_crowded(piece)

@@ -166,9 +166,8 @@ class HttpServer:
         if {_SWITCH, _PORT} & changed.settings:
             applying = threading.Thread(target=self._apply, name="mcp-http-start", daemon=True)
             applying.start()
-            self._applying = (
-                applying  # after it began: a thread that did not begin cannot be joined
-            )
+            # After it began: a thread that did not begin cannot be joined
+            self._applying = applying
 
     def _apply(self) -> None:
         key = self._key() if self._settings.flag(_SWITCH) else ""

@@ -42,9 +42,8 @@ from tests.bench.shared.measuring import options
 Numbers = npt.NDArray[np.float64]
 
 TARGET = Path(__file__).resolve().parents[2] / "resources" / "budget.json"
-MOST_TOKENS = (
-    115  # without an answer; 100 costs sets that no fit has seen a tenth of their evidence
-)
+# Without an answer; 100 costs sets that no fit has seen a tenth of their evidence
+MOST_TOKENS = 115
 BUDGETS = (85, 97, 110, 125, 160, 250, 500, 800, 1200)
 RULES = [
     (float(exponent), least / 100) for exponent in np.arange(0, 8.1, 0.25) for least in range(8, 21)

@@ -43,9 +43,8 @@ _DOT_PX = 2.5
 GAP_PX = 3
 _ICON_SHARE = 0.9  # of the height of a line
 _LINES = 2  # of a snippet and of a fact
-_PITCH_EM = (
-    1.4  # of lines below each other: letters of other fonts are higher than those of the text
-)
+# Of lines below each other: letters of other fonts are higher than those of the text
+_PITCH_EM = 1.4
 _Known = KnownFact | KnownMemory
 
 

@@ -17,9 +17,8 @@ Lines = Sequence[tuple[LineMark, str]]
 _FOLDED_CHARS = 1_500
 _MOST_CHARS = 200_000  # more would take a while to lay out
 _MOST_LINES = 24
-_LINE_CHARS = (
-    4_000  # laying out one of 200,000 without a space takes 4 s, fifty of 4,000 take 0.1 s
-)
+# Laying out one of 200,000 without a space takes 4 s, fifty of 4,000 take 0.1 s
+_LINE_CHARS = 4_000
 _PADDING_PX = 12
 
 

@@ -20,10 +20,7 @@ _TRIAL = "Is this a model that gives a text its place?"
 
 @dataclass(frozen=True, slots=True)
 class SpaceService:
-    """Reads and changes the spaces. Blocking.
-
-    `statuses` returns those of the workers.
-    """
+    """Reads and changes the spaces. Blocking. `statuses` returns those of the workers."""
 
     settings: Settings
     embedders: EmbedderDirectory

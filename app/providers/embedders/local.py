@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 
-BATCH_TOKENS = (
-    512  # larger batches are no faster: 512 tokens take 25 MB, 1,024 take 50, 8,192 take 250
-)
+# Larger batches are no faster: 512 tokens take 25 MB, 1,024 take 50, 8,192 take 250
+BATCH_TOKENS = 512
 _CHARS_PER_TOKEN = 32  # text beyond max_tokens times this is not tokenized
 _LOG_ERRORS_ONLY = 3
 _TOKENS_OUTPUT = "token_embeddings"
@@ -182,9 +181,8 @@ class LocalEmbedder:
         if max_tokens > limit:
             max_tokens, overlap_tokens = limit, min(overlap_tokens, limit // 10)
         stripped = text.strip()
-        if (
-            0 < len(stripped) <= max_tokens and stripped.isascii()
-        ):  # a token has a character or more
+        # A token has a character or more.
+        if 0 < len(stripped) <= max_tokens and stripped.isascii():
             start = text.index(stripped[0])
             return [(start, start + len(stripped))]
         return chunk_spans(text, token_spans(tokenizer, text), max_tokens, overlap_tokens)

@@ -59,9 +59,8 @@ class Peer(Protocol):
 _SQLITE_NEAREST = (
     "SELECT rowid FROM vectors WHERE embedding MATCH ? AND k = ? {where} ORDER BY distance"
 )
-_SQLITE_WORDS = (
-    "SELECT rowid FROM words WHERE words MATCH ? {where} ORDER BY rank LIMIT ?"  # rank is BM25
-)
+# Rank is BM25
+_SQLITE_WORDS = "SELECT rowid FROM words WHERE words MATCH ? {where} ORDER BY rank LIMIT ?"
 
 
 class SqliteVec:
