@@ -4,6 +4,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QStandardPaths, QTimer, Signal
@@ -169,17 +170,8 @@ class ImportPresenter(Presenter):
 
     async def _preview(self, paths: list[Path], dialog: ImportDialog) -> None:
         """Read the files; import at once what adds no message, such as newer titles, else ask."""
-        cancelled, read = self._cancelled, self._cache.read
         try:
-            report = await self._bridge.run(
-                lambda: self._import_files(
-                    paths,
-                    cancelled=cancelled.is_set,
-                    on_progress=self._take_progress,
-                    dry_run=True,
-                    read=read,
-                )
-            )
+            report = await self._bridge.run(self._import_of(paths, dry_run=True))
         except Exception as error:
             self._refresh.stop()
             dialog.show_error(error)
@@ -195,19 +187,11 @@ class ImportPresenter(Presenter):
             self._begin(paths, dialog, reads_only=False)
 
     async def _run(self, paths: list[Path], dialog: ImportDialog) -> None:
-        cancelled, background, read = self._cancelled, self._background, self._cache.read
-        memories = dialog.memories.isChecked()
+        background = self._background
+        work = self._import_of(paths, memories=dialog.memories.isChecked())
         try:
             consents = await self._bridge.write(background.revoke_consents)
-            report = await self._bridge.run(
-                lambda: self._import_files(
-                    paths,
-                    cancelled=cancelled.is_set,
-                    on_progress=self._take_progress,
-                    memories=memories,
-                    read=read,
-                )
-            )
+            report = await self._bridge.run(work)
             plan = await self._bridge.run(background.plan) if report.turns else None
             ids = {each.id for each in report.new}
             questions = await self._bridge.run(lambda: self._questions(ids)) if ids else ()
@@ -228,6 +212,12 @@ class ImportPresenter(Presenter):
                 self._ask_for_consent()
         finally:
             self._refresh.stop()
+
+    def _import_of(self, paths: list[Path], **options: bool) -> Callable[[], ImportReport]:
+        return partial(
+            self._import_files, paths, cancelled=self._cancelled.is_set,
+            on_progress=self._take_progress, read=self._cache.read, **options,
+        )  # fmt: skip
 
     def _take_progress(self, progress: ImportProgress) -> None:
         """Keep the newest progress for the timer; called on the import's thread."""

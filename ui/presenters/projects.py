@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QPoint
-from PySide6.QtGui import QActionGroup
+from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QInputDialog, QMenu
 
 from app.chat.projects import ProjectProposal, ProjectProposals, Projects
@@ -215,11 +215,8 @@ class ProjectsPresenter(Presenter):
             _add_heading(menu, heading.format(name=here.name.replace("&", "&&")))
             rules = QActionGroup(menu)
             for rule, (name, meaning) in RULES.items():
-                action = menu.addAction(name)
-                action.setCheckable(True)
-                action.setChecked(rule is here.recall)
+                action = _add_choice(menu, rules, name, is_chosen=rule is here.recall)
                 action.setToolTip(meaning)
-                rules.addAction(action)
                 action.triggered.connect(
                     lambda _=False, rule=rule: self._bridge.save(
                         lambda: self._projects.save(replace(here, recall=rule))
@@ -229,13 +226,8 @@ class ProjectsPresenter(Presenter):
         _add_heading(menu, tr("Project of this conversation"))
         choices = QActionGroup(menu)
         for project in (None, *self._known):
-            action = menu.addAction(
-                tr("No project") if project is None else project.name.replace("&", "&&")
-            )
-            action.setCheckable(True)
-            action.setChecked(project == here)
-            choices.addAction(action)
-            uid = project.uid if project is not None else None
+            name, uid = (project.name, project.uid) if project else (tr("No project"), None)
+            action = _add_choice(menu, choices, name.replace("&", "&&"), is_chosen=project == here)
             action.triggered.connect(lambda _=False, uid=uid: self._choose_here(uid))
         menu.addSeparator()
         if here is not None:
@@ -258,6 +250,12 @@ class ProjectsPresenter(Presenter):
 def _add_heading(menu: QMenu, text: str) -> None:
     """Add a line of text; the style draws no titles of sections."""
     menu.addAction(text).setEnabled(False)
+
+
+def _add_choice(menu: QMenu, group: QActionGroup, text: str, *, is_chosen: bool) -> QAction:
+    action = QAction(text, menu, checkable=True, checked=is_chosen)
+    menu.addAction(group.addAction(action))
+    return action
 
 
 class ProposalsPresenter(Presenter):
