@@ -135,9 +135,8 @@ class RecallPreviews:
         question: str,
         conversation_id: ConversationId | None = None,
         tried: Mapping[str, SettingValue] | None = None,
-        project: str | None = None,
     ) -> RecallCandidates:
-        """Fetch what a question could recall in a conversation, or (None) a new one of a project.
+        """Fetch what a question could recall in a conversation, or (None) a new one.
 
         Raises InvalidInput for an empty question, NotFound, StorageError.
         """
@@ -146,7 +145,7 @@ class RecallPreviews:
             raise InvalidInput("The question is empty", "Type a question.")
         settings = OverriddenSettings(self._settings, tried or {})
         blocks = (Text(text),)
-        plan = self._planner.send(conversation_id, blocks, NewConversation(project=project))
+        plan = self._planner.send(conversation_id, blocks, NewConversation())
         draft = replace(self._builder.draft(plan), settings=settings)
 
         def widest_query(_: FetchedContext) -> RecallQuery | None:

@@ -23,13 +23,7 @@ from app.domain.translation import ENGLISH, format_percent, system_language, tr
 from app.language.languages import is_english
 from app.providers.configuration import ProviderConfig
 from app.providers.embedders.local import LocalEmbedder
-from app.providers.embedders.remote import (
-    BATCH_LIMIT_S,
-    MAX_INPUTS,
-    QUERY_LIMIT_S,
-    RateLimiter,
-    RemoteEmbedder,
-)
+from app.providers.embedders.remote import MAX_INPUTS, QUERY_LIMIT_S, RateLimiter, RemoteEmbedder
 from app.providers.embedders.remote_models import embedding_models, remote_model
 from app.providers.http.base_url import BaseUrl
 from app.providers.http.loop_thread import EventLoopThread
@@ -75,14 +69,12 @@ class EmbedderDirectory:
         settings: Settings,
         registry: ProviderRegistry,
         *,
-        batch_limit_s: float = BATCH_LIMIT_S,
         query_limit_s: float = QUERY_LIMIT_S,
         decision_s: float = _DECISION_S,
     ) -> None:
         self._settings = settings
         self._registry = registry
         self._prices = PriceList(registry.find_config, OwnPrices(settings).all)
-        self._batch_limit_s = batch_limit_s
         self._question_limit_s = query_limit_s
         self._decision_s = decision_s
         self._decided: tuple[tuple[str, str], str, float] | None = None
@@ -258,7 +250,6 @@ class EmbedderDirectory:
             self._loop,
             RateLimiter(self._requests_per_minute),
             cost_of=lambda tokens: self._prices.cost(ref, UsageReported(tokens, 0)).cost_usd,
-            batch_limit_s=self._batch_limit_s,
             query_limit_s=self._question_limit_s,
         )
 

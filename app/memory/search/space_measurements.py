@@ -13,7 +13,7 @@ from app.providers.embedders.remote import RemoteEmbedder
 from app.storage.tables.passages.vectors import StoredSpace, Vectors
 
 _log = logging.getLogger(__name__)
-MEASURE_LIMIT_S = 30.0  # 240 short texts, at the 110 tokens a second of a slow machine
+_LIMIT_S = 30.0  # 240 short texts, at the 110 tokens a second of a slow machine
 _LONGEST_WAIT_S = 60.0  # between two attempts at a server that does not answer
 _MOST_DOUBLINGS = 10
 
@@ -26,18 +26,12 @@ class SpaceMeasurements:
     """
 
     def __init__(
-        self,
-        vectors: Vectors,
-        is_cancelled: Callable[[], bool],
-        *,
-        retry_s: float,
-        limit_s: float = MEASURE_LIMIT_S,
+        self, vectors: Vectors, is_cancelled: Callable[[], bool], *, retry_s: float
     ) -> None:
-        """`retry_s` is the first delay after a failure; `limit_s` limits a server's measurement."""
+        """`retry_s` is the first delay after a failure."""
         self._vectors = vectors
         self._is_cancelled = is_cancelled
         self._retry_s = retry_s
-        self._limit_s = limit_s
         self._known: dict[tuple[Space, object], SpaceTraits] = {}
         self.problem = ""
         self._tries = 0
@@ -90,7 +84,7 @@ class SpaceMeasurements:
 
     def _with_limit(self, embedder: Embedder) -> Embedder:
         """Return the embedder with the time limit of a measurement, if it is a server."""
-        return embedder.within(self._limit_s) if isinstance(embedder, RemoteEmbedder) else embedder
+        return embedder.within(_LIMIT_S) if isinstance(embedder, RemoteEmbedder) else embedder
 
     def _stored(self, space: Space) -> StoredSpace | None:
         """Return the stored space; raises EmbedderUnavailable if its dimension differs."""

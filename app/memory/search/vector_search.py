@@ -23,7 +23,7 @@ from app.index.vector_sync import VectorIndexSync
 from app.memory.search.coverage import EmbeddingCoverage
 from app.memory.search.embedders import EmbedderDirectory
 from app.memory.search.query_vectors import QueryTokens, QueryVector, QuestionEmbedder
-from app.memory.search.space_measurements import MEASURE_LIMIT_S, SpaceMeasurements
+from app.memory.search.space_measurements import SpaceMeasurements
 from app.providers.embedders.local import LocalEmbedder
 from app.storage.engine.store import Store
 from app.storage.tables.passages.vectors import Vectors
@@ -59,9 +59,8 @@ class VectorSearch:
         tokens: TokenIndexSync | None = None,
         *,
         retry_s: float = _RETRY_S,
-        measure_limit_s: float = MEASURE_LIMIT_S,
     ) -> None:
-        """`retry_s` is the delay after a failure; `measure_limit_s` as in `SpaceMeasurements`."""
+        """`retry_s` is the delay after a failure."""
         self._store = store
         self._settings = settings
         self._embedders = embedders
@@ -69,9 +68,7 @@ class VectorSearch:
         self._sync = sync
         self._tokens = tokens
         self._look_again_s = retry_s
-        self._measurements = SpaceMeasurements(
-            vectors, self._is_outdated, retry_s=retry_s, limit_s=measure_limit_s
-        )
+        self._measurements = SpaceMeasurements(vectors, self._is_outdated, retry_s=retry_s)
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._questions = QuestionEmbedder(self._stopping.is_set)

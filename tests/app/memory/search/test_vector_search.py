@@ -13,6 +13,7 @@ from app.domain.chat import StoredProvider
 from app.domain.passages import Space
 from app.domain.workers import WorkerName
 from app.index.vector_sync import VectorIndexSync
+from app.memory.search import space_measurements
 from app.memory.search.embedders import BUILT_IN, EmbedderDirectory
 from app.memory.search.vector_search import VectorSearch
 from app.providers.embedders.local import LocalEmbedder
@@ -223,9 +224,11 @@ def test_a_switch_can_be_undone_while_the_new_server_hangs(desk: Desk, server: L
     assert desk.answers("all_minilm")
 
 
-def test_a_new_server_that_cannot_be_measured_is_retried(desk: Desk, server: Loopback) -> None:
+def test_a_new_server_that_cannot_be_measured_is_retried(
+    desk: Desk, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Measuring has a time limit of its own, so that the answering space stays maintained."""
-    desk.vector_search._measurements._limit_s = 0.3
+    monkeypatch.setattr(space_measurements, "_LIMIT_S", 0.3)
     start(desk)
     desk.settings.set("embedder", LOCAL)
     until(lambda: getattr(desk.embedders.active(), "knows_space", False))
