@@ -59,9 +59,12 @@ _LABELS = frozenset(
     )
 )
 _MARK = re.compile(r"[0-9a-f]{16}")
-# Code blocks and lines that begin with ">".
+_TITLE_LABEL = re.compile(rf"(?:title:[{_QUOTES}]*)+", re.IGNORECASE)
+# Code blocks, lines that begin with ">", and texts of a sentence or more between quotation marks.
 _QUOTED = re.compile(
-    r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*>[^\n]*(?:\n|\Z)", re.MULTILINE | re.DOTALL
+    r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*>[^\n]*(?:\n|\Z)"
+    r"|[“„«\"][^“”„«»\"]{60,}[“”»\"]",
+    re.MULTILINE | re.DOTALL,
 )
 _INTEGER: Schema = {"type": "integer"}
 _TEXT: Schema = {"type": "string"}
@@ -125,10 +128,10 @@ class PartRequest:
         Raises UnusableAnswer without a wanted summary, and for thinking in place of one or of a line.
         """
         tags = (
-            self._said(tag.strip("# ").casefold(), _TAG_LIMIT_CHARS)
+            self._said(tag.strip("#.,;:!? ").casefold(), _TAG_LIMIT_CHARS)
             for tag in fields.get("tags", ())
         )
-        title = fields.get("title", "").strip(_QUOTES).rstrip(". ")
+        title = _TITLE_LABEL.sub("", fields.get("title", "").strip(_QUOTES)).rstrip(". ")
         answer = PartAnswer(
             summary=self._said(fields.get("summary", ""), _SUMMARY_LIMIT_CHARS),
             title=self._said(title, _TITLE_LIMIT_CHARS),
@@ -162,13 +165,15 @@ class PartRequest:
         return "" if is_empty or repeats_prompt else text
 
     def _facts(self, given: Sequence[Mapping[str, Any]]) -> Mapping[int, Sequence[ExtractedFact]]:
-        """Return the facts that point to words of the user in this part.
+        """Return the facts that point to words of the user in this part, and not to what is quoted.
 
-        An id that was not offered makes an update a new fact, and an end nothing.
+        An id that was not offered makes an update a new fact, and an end nothing. A fact that is added
+        in the words of a known one repeats the prompt.
         """
         found: dict[int, list[ExtractedFact]] = {}
         offered = {fact.id for fact in self.known}
-        sources = self._sources()
+        repeated = {fact.text.casefold() for fact in self.known}
+        sources, quoted = self._sources()
         for each in given:
             operation = each["op"]
             if operation == "none":
@@ -178,9 +183,10 @@ class PartRequest:
             text = (
                 "" if operation == "end" else self._said(each.get("text") or "", _FACT_LIMIT_CHARS)
             )
-            source = _stating(text, each["source_turn"] - 1, sources)
+            source = _stating(text, each["source_turn"] - 1, sources, quoted)
+            is_repeated = operation == "add" and text.casefold() in repeated
             text = text and text_until(text, until, now())
-            if source is None or not (text or (operation == "end" and known)):
+            if source is None or is_repeated or not (text or (operation == "end" and known)):
                 continue
             found.setdefault(source.place, []).append(
                 ExtractedFact(
@@ -191,28 +197,38 @@ class PartRequest:
             )  # fmt: skip
         return {place: facts[:_MOST_FACTS_OF_A_TURN] for place, facts in found.items()}
 
-    def _sources(self) -> Mapping[int, _Source]:
-        """Return by turn the first message in which the user says something in their own words."""
+    def _sources(self) -> tuple[Mapping[int, _Source], frozenset[str]]:
+        """Return by turn the first message in which the user says something, and the terms of quotations."""
         found: dict[int, _Source] = {}
+        quoted: set[str] = set()
         for place, turn in enumerate(self.part.turns):
             for each in turn.exchange.messages if turn.wants_facts else ():
-                own_words = _QUOTED.sub("", each.text).strip() if each.by_user else ""
+                if not each.by_user:
+                    continue
+                own_words = _QUOTED.sub("", each.text).strip()
+                quoted.update(content_terms("\n".join(_QUOTED.findall(each.text))))
                 if own_words and place not in found:
                     found[place] = _Source(place, each, frozenset(content_terms(own_words)))
-        return found
+        return found, frozenset(quoted)
 
 
-def _stating(fact: str, named: int, sources: Mapping[int, _Source]) -> _Source | None:
+def _stating(
+    fact: str, named: int, sources: Mapping[int, _Source], quoted: frozenset[str]
+) -> _Source | None:
     """Return what states a fact: the named turn, unless another has clearly more of its words.
 
-    Small models number the turns wrongly. None if the user says nothing of their own in the named one.
+    Small models number the turns wrongly. None if the user says nothing of their own in the named one,
+    and where what the user quotes has clearly more of the words.
     """
     if named not in sources:
         return None
     words = frozenset(content_terms(fact))
     best = max(sources.values(), key=lambda each: len(words & each.terms))
+    clearly = max(1, _CLEARLY * len(words))
+    if len(words & quoted) - len(words & best.terms) >= clearly:
+        return None
     more = len(words & best.terms) - len(words & sources[named].terms)
-    return best if words and more >= _CLEARLY * len(words) else sources[named]
+    return best if more >= clearly else sources[named]
 
 
 def part_request(

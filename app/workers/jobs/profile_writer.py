@@ -28,7 +28,7 @@ from app.storage.tables.attempts import Attempts
 from app.storage.tables.profile import ProfileRows
 from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.queue import Tally
-from app.workers.background_model import MODEL_KEYS, ModelClient
+from app.workers.background_model import MODEL_KEYS, ModelClient, UnusableAnswer
 from app.workers.job_interface import PAID, IsCancelled, Job, Saved
 from app.workers.jobs import JobParts
 from app.workers.progress import total_usage
@@ -124,7 +124,10 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
         if self._model is None or not self._model.model or not due.diff:
             return WrittenProfile(due, due.by_rules)
         asked, offered = _request(due.basis, self._model)
-        answer = self._model.ask(asked, self.name, is_cancelled, _SCHEMA)
+        try:
+            answer = self._model.ask(asked, self.name, is_cancelled, _SCHEMA)
+        except UnusableAnswer:  # its cost is recorded
+            return WrittenProfile(due, due.by_rules)
         lines = _checked(answer.fields, due.basis, offered)
         if not lines:  # nothing of it can be used
             return WrittenProfile(due, due.by_rules, spent=(answer.spent,))

@@ -443,12 +443,16 @@ def test_a_line_with_an_address_of_its_own_is_not_taken(library: Library) -> Non
     assert not is_grounded(f"{line}, evil.example", facts)
 
 
-def test_without_a_usable_line_the_facts_are_proposed(library: Library) -> None:
+@pytest.mark.parametrize("is_json", [True, False])
+def test_without_a_usable_line_the_facts_are_proposed(library: Library, is_json: bool) -> None:
     library.learn(NAME, HOME, TEA)
     with_model(library, ("Nobody said this", [99_999]))
+    if not is_json:
+        library.asker.replies_with("I cannot do that.")
     assert library.proposed() == {NAME, HOME, TEA}
     assert library.profile.state().proposal.author == "extractive"
-    assert count_rows(library.store, "spend", "purpose = 'profile_writer'") == 1
+    spent = count_rows(library.store, "spend", "purpose = 'profile_writer'")
+    assert spent + len(library.asker.written_off) == 1
 
 
 def test_a_model_brings_back_nothing_that_was_rejected(library: Library) -> None:

@@ -82,6 +82,13 @@ def labels(quotation: str) -> list[str]:
     return re.findall(r"^\[[0-9a-f]{16} (.*)\]$", quotation, re.MULTILINE)
 
 
+def test_a_title_is_taken_without_its_label(bench: Bench) -> None:
+    talk = add_conversation(bench.store, "I sail.")
+    bench.asker.replies_with(part_answer(title='"Title: **Sails of Oslo.**"'))
+    bench.run()
+    assert Conversations(bench.store).get(talk.conversation.id).title == "Sails of Oslo"
+
+
 def test_one_request_for_a_conversation_gives_the_results_of_all_three(bench: Bench) -> None:
     talk = add_conversation(bench.store, "I live in Oslo.", "And I sail.")
     bench.asker.replies_with(part_answer(said("The user lives in Oslo."), title="Oslo"))
@@ -256,11 +263,14 @@ def test_pieces_are_labelled_and_only_the_user_s_own_words_are_theirs(bench: Ben
         ("I sail.", said("  "), set()),
         ("I sail.", {"op": "end", "source_turn": 1, "id": 1}, set()),
         ("> I live in Rome.", said("The user lives in Rome."), set()),
+        ("Please proofread:\n> I moved to Rome.", said("The user moved to Rome."), set()),
+        (f'Answer this: "{"I moved to Rome and work at the mill there. " * 2}"',
+         said("The user moved to Rome."), set()),
         ("Ich heiße Ada und esse kein Fleisch.", said("Die Nutzerin ist Vegetarierin."),
          {"Die Nutzerin ist Vegetarierin."}),
     ],
     ids=["a later turn", "no turn", "an earlier turn", "no operation", "no text", "an unknown fact",
-         "a quotation alone", "other words"],
+         "a quotation alone", "a quoted line", "a quoted letter", "other words"],
 )  # fmt: skip
 def test_a_claim_needs_a_turn_in_which_the_user_said_something(
     bench: Bench, text: str, claim: dict[str, Any], facts: set[str]
@@ -282,10 +292,11 @@ def test_a_claim_needs_a_turn_in_which_the_user_said_something(
      (said("", op="end"), 1, set(), {"Oslo"}), (said("", op="end"), -1, {"Oslo"}, set()),
      (said("The user lives in Rome.", op="update", id=999_999), 1, {"Rome", "Oslo"}, set()),
      (said("", op="none"), 1, {"Oslo"}, set()),
+     (said("The user lives in Oslo.", op="add"), 1, {"Oslo"}, set()),
      (said("The user lives in Oslo.", op="update"), 1, {"Oslo"}, set()),
      (said("The user lives in Rome.", valid_to="2020-01-01"), 1, {"Oslo"}, {"Rome"})],
     ids=["update", "add", "update from before", "end", "end from before", "unknown id", "none",
-         "the same", "over already"],
+         "a copy", "the same", "over already"],
 )  # fmt: skip
 def test_known_facts_are_offered_and_resolved_as_the_model_says(
     bench: Bench, claim: dict[str, Any], days: int, current: set[str], past: set[str]
@@ -304,6 +315,8 @@ def test_known_facts_are_offered_and_resolved_as_the_model_says(
     assert towns(bench.facts()) == current
     assert towns(bench.facts(ended=True)) == current | past
     ended = bench.facts(ended=True)["The user lives in Oslo."]
+    if claim["op"] == "add":
+        assert ended.exchange_id == old.exchange_id
     if "Oslo" in past:
         assert ended.valid_until == AT + days * DAY
     assert check(bench.store).problems == ()
@@ -444,7 +457,7 @@ def test_words_of_the_prompt_become_no_title_tag_or_fact(bench: Bench) -> None:
     def answer_with_a_label(prompt: Prompt) -> None:
         nonlocal label
         label = f"{prompt.user.partition('] ')[0].partition(' ')[0][1:]} turn 1"
-        tags = [label, "User", "#text", "sailing"]
+        tags = [label, "User", "#text", "Sailing!"]
         bench.asker.replies_with(part_answer(said(label), title="Title", tags=tags))
 
     bench.asker.before = answer_with_a_label
