@@ -71,10 +71,15 @@ def wire(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def cli_library() -> Path:
+    """The library that `cli` copies; a module may have another."""
+    return herbs()
+
+
 @pytest.fixture
-def cli(data_dir: Path) -> Iterator[Console]:
-    """A command line on a copy of the library `herbs`."""
-    shutil.copytree(herbs(), data_dir)
+def cli(cli_library: Path, data_dir: Path) -> Iterator[Console]:
+    shutil.copytree(cli_library, data_dir)
     with closing(Console(data_dir)) as console:
         yield console
 

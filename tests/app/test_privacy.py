@@ -1,13 +1,13 @@
 """The list of connections is complete: it is compared with the code, and follows the settings."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from app.privacy import KINDS, ConnectionState
 from tests.fakes.command_line import Console
+from tests.fakes.fixtures import fixture_of
 
 pytestmark = pytest.mark.unmeasured
 
@@ -22,11 +22,7 @@ OPENS = {
 CLIENTS = {"GuardedClient", "AsyncClient"}  # also where they are only named, to be made in a thread
 
 
-@pytest.fixture
-def cli(data_dir: Path) -> Iterator[Console]:
-    console = Console(data_dir)
-    yield console
-    console.close()
+cli = fixture_of(Console, "data_dir", then="close")
 
 
 def opens(path: Path) -> bool:

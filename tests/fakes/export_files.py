@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from backports.zstd import compress
 
 from app.domain.conversations import Block
-from app.domain.transfer import ImportedConversation
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers import read_export
 
 QUESTION, ANSWER = "What is the ohm?", "A unit."
 _DATA = Path(__file__).parents[1] / "data" / "exports"
@@ -106,6 +107,15 @@ def log_records(name: str) -> list[dict[str, Any]]:
 
 def with_trait(trait: str) -> list[str]:
     return [name for name, file in FILES.items() if trait in file.traits.split()]
+
+
+def read_parts(path: Path) -> tuple[list[ImportedConversation], list[Skipped]]:
+    """Return the conversations of an export, and what was skipped."""
+    found = list(read_export(path))
+    return (
+        [each for each in found if isinstance(each, ImportedConversation)],
+        [each for each in found if isinstance(each, Skipped)],
+    )
 
 
 def shown_blocks(found: ImportedConversation) -> list[Block]:

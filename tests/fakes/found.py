@@ -15,6 +15,7 @@ from app.domain.recall import (
     RetrievedMessage,
     Verdict,
 )
+from app.domain.results import SearchResult
 from app.domain.text import sanitize
 
 SAID_AT = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
@@ -95,4 +96,11 @@ def earlier(message_id: int, text: str, relevance: float = 0.9) -> RetrievedMess
     return RetrievedMessage(
         match(message_id + 3000, relevance), ExchangeId(message_id), MessageId(message_id), 0,
         SAID_AT, True, text,
+    )  # fmt: skip
+
+
+def search_result(relevance: float, kind: PassageKind, *, is_weak: bool = False) -> SearchResult:
+    return SearchResult(
+        kind, PassageId(int(relevance * 1000)), "", None, "", False, None, None, None, relevance,
+        is_weak, None, "", "", (), SAID_AT, None,
     )  # fmt: skip

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
-import pytest
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QDialog, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -308,16 +307,6 @@ class FakeSettings(SettingValues):
         self.values.pop(key, None)
 
 
-def fixture_of(kind: Callable[["Parts"], Any]) -> Any:
-    """Return a fixture that makes a test's set-up from the fixture `parts`."""
-
-    @pytest.fixture
-    def made(parts: "Parts") -> Any:
-        return kind(parts)
-
-    return made
-
-
 class FakeTranscript(QObject):
     """Records what it is asked to show."""
 
@@ -368,9 +357,9 @@ class Parts:
         (found,) = (each for each in self.banner.findChildren(kind) if each.isVisible())
         return found
 
-    def choose(self, text: str) -> None:
-        """Choose an entry of the menu that is open."""
-        (menu,) = self.banner.findChildren(QMenu)
+    def choose(self, text: str, of: QWidget | None = None) -> None:
+        """Choose an entry of the menu of a widget, by default of the banner, that is open."""
+        (menu,) = (of or self.banner).findChildren(QMenu)
         next(each for each in menu.actions() if each.text().startswith(text)).trigger()
         menu.close()
         menu.setParent(None)

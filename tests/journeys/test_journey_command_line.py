@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from app.cli.remote import raise_window
 from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine, Console
 from tests.fakes.exports import Shape, write_chatgpt_export
+from tests.fakes.fixtures import fixture_of
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0
@@ -52,11 +53,7 @@ class Shell:
             each.communicate()
 
 
-@pytest.fixture
-def shell(data_dir: Path) -> Iterator[Shell]:
-    shell = Shell(data_dir)
-    yield shell
-    shell.end()
+shell = fixture_of(Shell, "data_dir", then="end")
 
 
 def wait_until(condition: Callable[[], bool], running: "subprocess.Popen[str]") -> None:

@@ -15,6 +15,7 @@ from app.providers.pricing.prices import OwnPrice
 from app.system.paths import DataPaths
 from tests.fakes.background import part_answer
 from tests.fakes.command_line import CommandLine
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import stall, text, usage
 from tests.fakes.stored import add_conversation, opened
@@ -75,9 +76,7 @@ class Program:
             process.wait()
 
 
-@pytest.fixture
-def program(data_dir: Path, server: Loopback, capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(data_dir, server, capsys)
+program = fixture_of(Program, "data_dir", "server", "capsys")
 
 
 def test_a_request_cut_by_a_kill_counts_in_the_limit(program: Program, server: Loopback) -> None:

@@ -1,7 +1,5 @@
 """Proposed projects: of agents' folders and of topics, accepted and dismissed."""
 
-import pytest
-
 from app.chat.projects import ProjectProposals, Projects
 from app.domain.changes import ConversationEdited, TagsChanged, TopicChosen
 from app.domain.records.projects import Project
@@ -12,6 +10,7 @@ from app.memory.topics.service import TopicService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.settings import Settings
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.stored import add_conversation
 
 
@@ -35,9 +34,7 @@ class Bench:
         return [(each.key, len(each.conversations)) for each in self.proposals.listed()]
 
 
-@pytest.fixture
-def bench(store: Store) -> Bench:
-    return Bench(store)
+bench = fixture_of(Bench, "store")
 
 
 def test_a_folder_of_agents_is_proposed_and_becomes_a_project(bench: Bench) -> None:

@@ -1,9 +1,6 @@
 """`facts`, `memory` and `recall`, and the slash command `/facts`."""
 
 import json
-import shutil
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -26,7 +23,7 @@ SADDLE = "Which bolt holds the saddle?"
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cli_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a data directory to copy, with facts 2 (current) and 3 (past), and six conversations."""
     root = tmp_path_factory.mktemp("library") / "data"
     with opened(root) as store:
@@ -39,13 +36,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 store, (f"Tell me about {topic}.", f"There is much to say about {topic}.")
             )
     return root
-
-
-@pytest.fixture
-def cli(library: Path, data_dir: Path) -> Iterator[Console]:
-    shutil.copytree(library, data_dir)
-    with closing(Console(data_dir)) as console:
-        yield console
 
 
 def test_facts_are_listed_and_searched(cli: Console) -> None:

@@ -26,6 +26,7 @@ from app.domain.ids import ConversationId
 from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine, typed
 from tests.fakes.exports import Shape, write_chatgpt_export
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Stall, text
 from tests.fakes.stored import add_conversation, made, opened
@@ -82,9 +83,7 @@ def serving(paths: DataPaths, execute: Callable[[list[str], Terminal], int]) -> 
         server.close()
 
 
-@pytest.fixture
-def cli(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(data_dir, capsys)
+cli = fixture_of(CommandLine, "data_dir", "capsys")
 
 
 @dataclass

@@ -42,7 +42,7 @@ PARSLEY = (
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cli_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a data directory of three conversations, to copy."""
     root = tmp_path_factory.mktemp("library") / "data"
     with opened(root) as store:
@@ -54,32 +54,25 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def worked(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of `library` on which the workers are idle, to copy."""
+def worked(cli_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of `cli_library` on which the workers are idle, to copy."""
     root = tmp_path_factory.mktemp("worked") / "data"
-    shutil.copytree(library, root)
+    shutil.copytree(cli_library, root)
     with closing(Console(root)) as console:
         console.done("work", "--until-idle")
     return root
 
 
 def test_work_alone_makes_backups(
-    library: Path,
+    cli_library: Path,
     data_dir: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shutil.copytree(library, data_dir)
+    shutil.copytree(cli_library, data_dir)
     monkeypatch.setattr(maintenance, "QUIET_S", 0.0)
     CommandLine(data_dir, capsys).done("work", "--until-idle")
     assert list_backups(data_dir / "backups")
-
-
-@pytest.fixture
-def cli(library: Path, data_dir: Path) -> Iterator[Console]:
-    shutil.copytree(library, data_dir)
-    with closing(Console(data_dir)) as console:
-        yield console
 
 
 @pytest.fixture
@@ -91,8 +84,8 @@ def idle(worked: Path, data_dir: Path) -> Iterator[Console]:
 
 
 @pytest.fixture
-def program(library: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    shutil.copytree(library, data_dir)
+def program(cli_library: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    shutil.copytree(cli_library, data_dir)
     return CommandLine(data_dir, capsys)
 
 

@@ -1,6 +1,5 @@
 """Token vectors on a real store: what the pipeline puts, what follows deletions, what questions get."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.passages.vectors import Vectors
 from app.system.paths import DataPaths
 from tests.fakes.embedders import BagOfTokens, BagOfWords, words_of
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import hosted, until
 from tests.fakes.pipelines import PipelineBench, long
 from tests.fakes.stored import AT, add_conversation, learned, opened
@@ -58,11 +58,7 @@ class TokenBench(PipelineBench):
         return any(code in path.read_bytes() for path in self.folder.rglob("tokens-*"))
 
 
-@pytest.fixture
-def bench(store: Store) -> Iterator[TokenBench]:
-    made = TokenBench(store)
-    yield made
-    made.sync.stop()
+bench = fixture_of(TokenBench, "store", then="sync.stop")
 
 
 # -- what the pipeline puts

@@ -25,6 +25,7 @@ from app.workers.board import WorkerBoard
 from app.workers.jobs import JobParts
 from app.workers.model_choice import Workloads
 from tests.fakes.background import ScriptedAsker
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock
 from tests.fakes.searchable import Library
 from tests.fakes.stored import AT, add_conversation, learned, opened, tables
@@ -50,11 +51,7 @@ class FactLibrary(Library):
         return {row[0]: row[5] for row in rows if row[1] == "fact"}
 
 
-@pytest.fixture
-def library(store: Store) -> Iterator[FactLibrary]:
-    made = FactLibrary(store)
-    yield made
-    made.sync.stop()
+library = fixture_of(FactLibrary, "store", then="sync.stop")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.bootstrap import RunMode, Services, build
-from app.domain.ids import ConversationId, PassageId, part_id, passage_id_of
+from app.domain.ids import ConversationId, part_id, passage_id_of
 from app.domain.links import name_of_page, parse_page
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResult
@@ -14,8 +14,9 @@ from app.domain.workers import WorkerName
 from app.index.ranking import Ranked
 from app.memory.search.results import fused_with_cosine, merge_side_results, side_limit
 from tests.fakes.command_line import CommandLine
+from tests.fakes.found import search_result
 from tests.fakes.manual import FakeManual
-from tests.fakes.stored import AT, add_conversation, made
+from tests.fakes.stored import add_conversation, made
 
 PAGES = {WorkerName.MAN_INDEXER, WorkerName.EMBEDDING_PIPELINE}
 
@@ -98,21 +99,17 @@ def test_a_page_that_is_gone_is_not_found(services: Services, manual: FakeManual
         again.close()
 
 
-def result(relevance: float, kind: PassageKind, *, is_weak: bool = False) -> SearchResult:
-    return SearchResult(
-        kind, PassageId(int(relevance * 1000)), "", None, "", False, None, None, None, relevance,
-        is_weak, None, "", "", (), AT, None,
-    )  # fmt: skip
-
-
 def relevances(results: list[SearchResult]) -> list[float]:
     return [each.relevance for each in results]
 
 
 def test_pages_are_merged_best_first_and_weak_ones_replace_weak_results_alone() -> None:
-    turns = [result(each, PassageKind.TURN) for each in (0.9, 0.4, 0.3, 0.2)]
-    weak = [result(each, PassageKind.TURN, is_weak=True) for each in (0.4, 0.3, 0.2)]
-    pages = [result(0.5, PassageKind.MAN_PAGE), result(0.35, PassageKind.MAN_PAGE, is_weak=True)]
+    turns = [search_result(each, PassageKind.TURN) for each in (0.9, 0.4, 0.3, 0.2)]
+    weak = [search_result(each, PassageKind.TURN, is_weak=True) for each in (0.4, 0.3, 0.2)]
+    pages = [
+        search_result(0.5, PassageKind.MAN_PAGE),
+        search_result(0.35, PassageKind.MAN_PAGE, is_weak=True),
+    ]
     assert relevances(merge_side_results(turns, [pages], 10)) == [0.9, 0.5, 0.4, 0.35, 0.3, 0.2]
     assert relevances(merge_side_results(turns, [pages], 4)) == [0.9, 0.5, 0.4, 0.3]
     assert relevances(merge_side_results([turns[0], *weak], [pages], 4)) == [0.9, 0.5, 0.4, 0.35]

@@ -32,6 +32,7 @@ from app.workers.prompts_and_answers import Prompt
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.canary import CANARY, files_after_erasing, files_with, plain_databases
 from tests.fakes.command_line import Console
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.searchable import Library
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, execute, killed, opened
 from tests.fakes.topics import TopicLibrary
@@ -39,9 +40,7 @@ from tests.fakes.topics import TopicLibrary
 LATER = AT + timedelta(days=100)
 
 
-@pytest.fixture
-def library(store: Store) -> TopicLibrary:
-    return TopicLibrary(store)
+library = fixture_of(TopicLibrary, "store")
 
 
 def ids(records: list[ConversationRecord]) -> set[ConversationId]:

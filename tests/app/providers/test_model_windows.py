@@ -21,6 +21,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
 from tests.fakes import loopback_servers as servers
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.loopback import Loopback, Route, Seen
 from tests.fakes.loopback_client import ask
 from tests.fakes.loopback_script import Http, Step, html, json_reply
@@ -51,9 +52,7 @@ class Bench:
         self.windows.note_refusal(REF, refusal)
 
 
-@pytest.fixture
-def bench(store: Store, server: Loopback) -> Bench:
-    return Bench(store, server)
+bench = fixture_of(Bench, "store", "server")
 
 
 SERVERS: Mapping[str, tuple[Mapping[str, Route], int]] = {

@@ -27,6 +27,7 @@ from app.workers.job_interface import Clock, IsCancelled
 from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import READERS
 from tests.fakes.embedders import BagOfWords
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import ListJob, blocks_until_cancelled, hosted, until
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import stall, text, vectors
@@ -73,9 +74,7 @@ class Scripted:
         self.summarizer.before = wait
 
 
-@pytest.fixture
-def scripted(store: Store, settings: Settings) -> Scripted:
-    return Scripted(store, settings)
+scripted = fixture_of(Scripted, "store", "settings")
 
 
 def status_of(board: WorkerBoard, name: WorkerName) -> WorkerStatus:
@@ -282,12 +281,7 @@ class Desk:
             yield
 
 
-@pytest.fixture
-def desk(store: Store, server: Loopback) -> Iterator[Desk]:
-    made = Desk(store, server)
-    yield made
-    made.model.close()
-    made.embedders.close()
+desk = fixture_of(Desk, "store", "server", then="model.close embedders.close")
 
 
 @pytest.mark.parametrize(

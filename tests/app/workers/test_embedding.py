@@ -1,6 +1,6 @@
 """The embedding pipeline on a real store: chunks, spaces, failures, kills, spend limits, page rate."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,7 @@ from app.workers.jobs.chunk_vectors import PageRateLimit
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.spend_limits import MaxUsage, SpendLimits
 from tests.fakes.embedders import BagOfWords
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock, hosted, until
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_embeddings import TOKENS_OF_A_TEXT
@@ -46,9 +47,7 @@ from tests.fakes.summarizers import summarized
 NONSENSE = ["nan", "zeros", "fewer", "dimension", "nonsense"]
 
 
-@pytest.fixture
-def bench(store: Store) -> PipelineBench:
-    return PipelineBench(store)
+bench = fixture_of(PipelineBench, "store")
 
 
 # -- what is embedded
@@ -441,11 +440,7 @@ class Desk:
         return Spending(self.store).totals(NAME).cost_usd
 
 
-@pytest.fixture
-def desk(store: Store, server: Loopback) -> Iterator[Desk]:
-    made = Desk(store, server)
-    yield made
-    made.embedders.close()
+desk = fixture_of(Desk, "store", "server", then="embedders.close")
 
 
 def test_under_a_limit_a_remote_embedder_needs_a_price_and_a_local_one_does_not(desk: Desk) -> None:

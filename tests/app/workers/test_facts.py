@@ -28,6 +28,7 @@ from app.storage.work.extraction_work import ExtractionWork
 from app.workers.board import WorkerBoard
 from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import (
     AT,
@@ -76,9 +77,7 @@ class Bench:
         return count_rows(self.store, table, condition)
 
 
-@pytest.fixture
-def bench(store: Store) -> Bench:
-    return Bench(store)
+bench = fixture_of(Bench, "store")
 
 
 def copied(store: Store, message: Message, **changes: object) -> Message:

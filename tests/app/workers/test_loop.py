@@ -32,6 +32,7 @@ from app.workers.job_interface import Blocked, IsCancelled, Pace, Saved, UiPrior
 from app.workers.loop import WorkerLoop
 from app.workers.progress import Progress
 from app.workers.retries import Backoff, blocked_wait_s
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock, ListJob, blocks_until_cancelled, until
 
 LONGEST_WAIT = float  # jitter that always takes the longest wait
@@ -501,9 +502,7 @@ def test_spending_is_published_while_an_item_is_made(store: Store, clock: Jumpin
     assert watched.published[-1].all_time == paid
 
 
-@pytest.fixture
-def priority(clock: JumpingClock) -> UiPriority:
-    return UiPriority(clock)
+priority = fixture_of(UiPriority, "clock")
 
 
 @pytest.mark.parametrize("is_active", [False, True])

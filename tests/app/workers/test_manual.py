@@ -24,6 +24,7 @@ from app.workers.board import WorkerBoard
 from app.workers.job_interface import IsCancelled
 from app.workers.jobs import JobParts
 from app.workers.jobs.man_indexer import MOST_TOKENS, ManIndexer
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock, hosted, until
 from tests.fakes.manual import FakeManual
 from tests.fakes.stored import AT, execute, killed, make_earlier, opened
@@ -66,9 +67,7 @@ class Bench:
         return DocumentTexts(self.store).at(f"man:{source}").text
 
 
-@pytest.fixture
-def bench(store: Store) -> Bench:
-    return Bench(store)
+bench = fixture_of(Bench, "store")
 
 
 def test_descriptions_become_passages_others_are_skipped(bench: Bench, manual: FakeManual) -> None:

@@ -30,6 +30,7 @@ from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import READERS
 from app.workers.prompts_and_answers import Prompt
 from tests.fakes.background import Reply, ScriptedAsker, part_answer
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock, count_rows, hosted, until
 from tests.fakes.stored import AT, add_conversation, killed, learned, opened
 from tests.fakes.summarizers import go_on
@@ -69,9 +70,7 @@ class Bench:
         return {known.fact.text: known.fact for known in listed}
 
 
-@pytest.fixture
-def bench(store: Store) -> Bench:
-    return Bench(store)
+bench = fixture_of(Bench, "store")
 
 
 def said(text: str, turn: int = 1, **more: Any) -> dict[str, Any]:

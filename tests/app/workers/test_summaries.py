@@ -38,6 +38,7 @@ from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMA
 from app.workers.board import WorkerBoard
 from app.workers.job_interface import IsCancelled
 from app.workers.jobs import JobParts
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import AT, add_conversation, killed, new_conversation, opened
 from tests.fakes.summarizers import ScriptedSummarizer, go_on, said_more
@@ -74,9 +75,7 @@ class Bench:
         return len(Passages(self.store).of_source(kind, source_id))
 
 
-@pytest.fixture
-def bench(store: Store) -> Bench:
-    return Bench(store)
+bench = fixture_of(Bench, "store")
 
 
 def test_exchanges_and_conversations_get_a_summary_and_its_passage_once(bench: Bench) -> None:

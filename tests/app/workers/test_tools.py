@@ -3,8 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
 from app.domain.conversations import ToolCall
 from app.domain.ids import new_uid
@@ -17,6 +15,7 @@ from app.workers.board import WorkerBoard
 from app.workers.jobs import JobParts
 from app.workers.jobs.tool_summarizer import ToolSummarizer
 from tests.fakes.background import ScriptedAsker
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock
 from tests.fakes.stored import AT, killed, opened
 from tests.fakes.tool_turns import called
@@ -50,9 +49,7 @@ class Bench:
         return sorted(text.parts[0].text for text in texts)
 
 
-@pytest.fixture
-def bench(store: Store) -> Bench:
-    return Bench(store)
+bench = fixture_of(Bench, "store")
 
 
 def test_it_is_off_by_default_without_a_warning(store: Store) -> None:

@@ -28,7 +28,8 @@ from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.summaries import Summary
 from app.transfer.import_history import PastImport, Undone
-from tests.fakes.screens import TALK, Parts, Recorder, exchange, fixture_of, press, view_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import TALK, Parts, Recorder, exchange, press, view_of
 from ui.presenters.imports import ImportPresenter
 from ui.presenters.memory.facts import FactsPresenter, SummariesPresenter
 from ui.views.dialogs.import_dialog import PastImportsDialog

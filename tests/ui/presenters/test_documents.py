@@ -28,7 +28,8 @@ from app.domain.translation import choose_language
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.system import file_programs
 from tests.fakes.files import pdf
-from tests.fakes.screens import Parts, Recorder, fixture_of, press
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import Parts, Recorder, press
 from ui.models.documents import DocumentColumn, DocumentTableModel, rows_of, summary_text
 from ui.models.labels import chip_text
 from ui.presenters.memory import documents as presenters

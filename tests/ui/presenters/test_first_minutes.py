@@ -16,7 +16,8 @@ from app.domain.ids import ConversationId
 from app.domain.transfer import AddedConversation, ImportReport
 from app.providers.vendors.local_servers import LocalServer
 from app.transfer.found_exports import FoundExport
-from tests.fakes.screens import FakeSettings, Parts, Recorder, fixture_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import FakeSettings, Parts, Recorder
 from ui.presenters.first_steps import TourPresenter, TourStop, WelcomePresenter
 from ui.presenters.imports import SAMPLE, ImportPresenter
 from ui.views.welcome import TourCard, Welcome

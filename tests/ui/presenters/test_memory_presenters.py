@@ -17,7 +17,8 @@ from app.domain.recall import Verdict
 from app.domain.records.facts import Memory
 from app.domain.results import SearchResponse
 from app.storage.tables.memories import CoreMemoryText, KnownMemory
-from tests.fakes.screens import AT, TALK, Parts, Pause, Recorder, fixture_of, press, view_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import AT, TALK, Parts, Pause, Recorder, press, view_of
 from tests.ui.presenters.test_search_views import explained, result
 from tests.ui.views.test_inspector import source
 from ui.presenters.conversation.inspector import ExplainPresenter, InspectorPresenter
@@ -384,11 +385,7 @@ class Memories:
         return [int(each.memory.id) for each in rows if isinstance(each, KnownMemory)]
 
 
-@pytest.fixture
-def memories(parts: Parts) -> Any:
-    made = Memories(parts)
-    yield made
-    made.view.hide()
+memories = fixture_of(Memories, then="view.hide")
 
 
 @pytest.mark.parametrize(

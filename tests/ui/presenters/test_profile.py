@@ -1,6 +1,5 @@
 """The profile's page of the memory dialog and its presenter, with a scripted service."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,6 +12,7 @@ from app.domain.errors import NotFound
 from app.domain.ids import PassageId
 from app.domain.records.profile import FactSource, Profile, ProfileLine, profile_diff
 from app.memory.profile import ProfileState
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.screens import AT, Parts, Recorder, press
 from ui.presenters.memory.memories import ProfilePresenter
 from ui.theme import Theme
@@ -58,11 +58,7 @@ class Page:
         return self.view.tabText(2)
 
 
-@pytest.fixture
-def page(parts: Parts) -> Iterator[Page]:
-    made = Page(parts)
-    yield made
-    made.view.hide()
+page = fixture_of(Page, then="view.hide")
 
 
 def test_a_proposal_is_shown_as_added_and_removed_lines_with_their_facts(page: Page) -> None:

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-import pytest
 from PySide6.QtWidgets import QInputDialog, QPushButton
 
 from app.chat.projects import ProjectProposal
 from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId
 from app.domain.records.projects import Project
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.projects import ProposalsPresenter
 from ui.views.dialogs.project_dialog import ProposalsDialog
@@ -35,9 +35,7 @@ class Screen:
         return [each for each in self.service.calls if each[0] != "listed"]
 
 
-@pytest.fixture
-def screen(parts: Parts) -> Screen:
-    return Screen(parts)
+screen = fixture_of(Screen)
 
 
 def test_a_new_project_is_made_once_it_has_a_name(screen: Screen) -> None:

@@ -47,10 +47,7 @@ class Screen:
 
     def choose_in_menu(self, text: str) -> None:
         self.chip.click()
-        (menu,) = self.chip.findChildren(QMenu)
-        next(each for each in menu.actions() if each.text().startswith(text)).trigger()
-        menu.close()
-        menu.setParent(None)
+        self.parts.choose(text, self.chip)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from PySide6.QtCore import Qt
 
 from app.chat.routines import RoutinePlan, RoutineState
@@ -14,6 +13,7 @@ from app.domain.ids import ConversationId, ExchangeId
 from app.domain.records.presets import BUILT_IN_PRESET
 from app.domain.records.projects import Project
 from app.domain.records.routines import Routine, RoutineRun, RunOutcome
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.screens import Parts, Recorder, press
 from ui.presenters.routines import RoutineNotices, RoutinesPresenter
 from ui.views.dialogs.routines_dialog import RoutineForm
@@ -64,9 +64,7 @@ def show(form: RoutineForm) -> None:
     form.edited.emit(form.routine)
 
 
-@pytest.fixture
-def screen(parts: Parts) -> Screen:
-    return Screen(parts)
+screen = fixture_of(Screen)
 
 
 def test_the_list_shows_state_and_history_and_opens_the_turn_of_a_run(screen: Screen) -> None:

@@ -15,7 +15,8 @@ from app.domain.ids import ConversationId
 from app.domain.records.projects import Project
 from app.domain.records.topics import Topic, TopicConversation, TopicId, Trail
 from app.index.query import filters_in
-from tests.fakes.screens import Parts, Recorder, fixture_of, view_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import Parts, Recorder, view_of
 from ui.presenters.memory.topics import TopicsPresenter
 from ui.views.chat_pane import ChatPane
 from ui.views.memory.inspector import InspectorView, RelatedList

@@ -27,6 +27,7 @@ from app.domain.transfer import ExportReport
 from app.domain.translation import format_size
 from app.privacy import ConnectionRow, ConnectionState
 from app.storage.safety.backup import Backup
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.screens import (
     AT,
     TALK,
@@ -35,7 +36,6 @@ from tests.fakes.screens import (
     Parts,
     Recorder,
     conversation,
-    fixture_of,
     press,
     view_of,
 )

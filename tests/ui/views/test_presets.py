@@ -20,6 +20,7 @@ from app.domain.errors import StorageError
 from app.domain.records.presets import BUILT_IN_PRESET, DEFAULT_PRESET, Effort, ModelOptions, Preset
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.screens import Parts, Recorder, press, view_of
 from tests.fakes.stored import add_conversation, opened
 from ui.presenters.conversation.choices import PresetPickerPresenter
@@ -103,9 +104,7 @@ def desk(qtbot: QtBot, store: Store) -> Iterator[Desk]:
     assert made.bridge.failures == []
 
 
-@pytest.fixture
-def page(desk: Desk) -> Page:
-    return Page(desk)
+page = fixture_of(Page, "desk")
 
 
 def test_the_fields_show_a_preset_and_save_each_change(page: Page) -> None:
@@ -291,9 +290,7 @@ class Picker:
         self.box.activated.emit(number)
 
 
-@pytest.fixture
-def picker(desk: Desk, store: Store) -> Picker:
-    return Picker(desk, store)
+picker = fixture_of(Picker, "desk", "store")
 
 
 def test_a_preset_is_chosen_for_a_conversation_that_begins(picker: Picker) -> None:

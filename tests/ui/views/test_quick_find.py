@@ -8,7 +8,8 @@ from PySide6.QtTest import QTest
 
 from app.domain.links import Link
 from app.domain.results import SearchResponse
-from tests.fakes.screens import Parts, Recorder, fixture_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import Parts, Recorder
 from tests.ui.presenters.test_search_views import result
 from ui.presenters.tray import QuickFindPresenter
 from ui.views.quick_find import QuickFind

@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QMessageBox
 from app.domain.errors import NotFound, StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.memory.secrets import SecretPlace
-from tests.fakes.screens import AT, Parts, Recorder, fixture_of, press
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import AT, Parts, Recorder, press
 from ui.presenters.memory.forgetting import SecretsPresenter
 
 PLACE = SecretPlace(ConversationId(3), "Keys", 1, ExchangeId(5), MessageId(7), ("github-pat",), AT)

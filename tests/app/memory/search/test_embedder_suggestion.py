@@ -19,6 +19,7 @@ from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
 from app.system.paths import DataPaths
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.stored import add_conversation
 
 ENGLISH = tuple((f"Where did I put key {n}?", "It is in the drawer.") for n in range(40))
@@ -26,9 +27,7 @@ CHINESE = tuple((f"第{n}把钥匙在哪里？", "在抽屉里。") for n in ran
 GERMAN = tuple((f"Wo ist der Schlüssel {n}?", "Er liegt in der Schublade.") for n in range(40))
 
 
-@pytest.fixture
-def settings(store: Store) -> Settings:
-    return Settings(store)
+settings = fixture_of(Settings, "store")
 
 
 @pytest.fixture

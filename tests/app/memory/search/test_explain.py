@@ -1,6 +1,5 @@
 """Explanations of a search, and test questions."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -15,6 +14,7 @@ from app.memory.search.probes import MAX_PROBES, ProbeQuestions
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.passages.queries import Passages
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.searchable import Library
 from tests.fakes.stored import ConversationRecord, add_conversation, add_running
 
@@ -42,11 +42,7 @@ class ExplainedLibrary(Library):
         return [each for each in found if each is not CAUSE.WEAK]
 
 
-@pytest.fixture
-def library(store: Store) -> Iterator[ExplainedLibrary]:
-    made = ExplainedLibrary(store)
-    yield made
-    made.sync.stop()
+library = fixture_of(ExplainedLibrary, "store", then="sync.stop")
 
 
 # -- a turn that is found

@@ -21,13 +21,13 @@ from app.domain.ids import PassageId, new_uid, part_id, part_number
 from app.domain.passages import Passage, PassageKind
 from app.domain.records.facts import BY_PATTERNS, Memory
 from app.domain.records.projects import Project
-from app.domain.results import SearchResult
 from app.domain.text import content_hash
 from app.memory.search import service as search
 from app.memory.search.results import merge_side_results
 from app.storage.tables.conversations import Conversations, FilterValues
 from app.storage.tables.passages.queries import Passages
 from tests.fakes.command_line import CommandLine
+from tests.fakes.found import search_result
 from tests.fakes.searchable import OTHERS, Library
 from tests.fakes.stored import AT, add_conversation, opened
 
@@ -431,21 +431,14 @@ def test_filters_and_archiving_apply_to_facts(library: Library) -> None:
         assert snippets == ["quinces in the kitchen"]
 
 
-def result(relevance: float, kind: PassageKind, *, is_weak: bool = False) -> SearchResult:
-    return SearchResult(
-        kind, PassageId(int(relevance * 1000)), "", None, "", False, None, None, None, relevance,
-        is_weak, None, "", "", (), AT, None,
-    )  # fmt: skip
-
-
 def test_side_results_take_half_of_the_places_and_weak_ones_displace_nothing() -> None:
-    turns = [result(0.5, TURN) for _ in range(8)]
-    sides = [[result(0.9, kind), result(0.8, kind)] for kind in (FACT, MEMORY, PAGE)]
+    turns = [search_result(0.5, TURN) for _ in range(8)]
+    sides = [[search_result(0.9, kind), search_result(0.8, kind)] for kind in (FACT, MEMORY, PAGE)]
     merged = merge_side_results(turns, sides, 8)
     assert [each.kind for each in merged] == [FACT, MEMORY, PAGE, FACT, *[TURN] * 4]
-    weak_turns = [result(0.5, TURN, is_weak=True) for _ in range(8)]
-    weak = [result(0.9, FACT, is_weak=True) for _ in range(4)]
-    merged = merge_side_results(weak_turns, [weak, [result(0.8, PAGE) for _ in range(4)]], 8)
+    weak_turns = [search_result(0.5, TURN, is_weak=True) for _ in range(8)]
+    weak = [search_result(0.9, FACT, is_weak=True) for _ in range(4)]
+    merged = merge_side_results(weak_turns, [weak, [search_result(0.8, PAGE) for _ in range(4)]], 8)
     assert [each.kind for each in merged] == [*[PAGE] * 4, *[TURN] * 4]
     assert merge_side_results(turns, [weak], 8) == turns
     assert len(merge_side_results(turns[:3], [weak], 8)) == 7

@@ -37,6 +37,7 @@ from app.storage.tables.exchanges import Exchanges
 from tests.fakes import stored
 from tests.fakes.canary import files_after_erasing, files_with, plain_databases
 from tests.fakes.command_line import Console
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.stored import AT, add_conversation, make_earlier, opened, titles
 
 VALUE = 'pass"word-7f3a9c-ü'
@@ -162,11 +163,7 @@ def test_a_value_too_short_or_unknown_or_while_a_reply_runs_is_refused(store: St
         forget_value(store, "abcdef")
 
 
-@pytest.fixture
-def cli(data_dir: Path) -> Iterator[Console]:
-    console = Console(data_dir)
-    yield console
-    console.close()
+cli = fixture_of(Console, "data_dir", then="close")
 
 
 def test_the_command_counts_asks_and_never_prints_the_value(cli: Console) -> None:

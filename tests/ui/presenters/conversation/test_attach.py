@@ -17,6 +17,7 @@ from app.domain.errors import InvalidInput, StorageError
 from app.storage.safety.attachments import AttachmentFiles
 from app.system.paths import DataPaths
 from tests.fakes.files import pdf, png
+from tests.fakes.fixtures import fixture_of
 from tests.fakes.screens import FakeBanner, FakeBridge
 from ui.presenters.conversation.attach import AttachPresenter, FilesPresenter
 from ui.rendering.images import load_image
@@ -54,9 +55,7 @@ class Attaching:
         return [file.name for file in self.pane.composer.draft.files]
 
 
-@pytest.fixture
-def attaching(files: AttachmentFiles) -> Attaching:
-    return Attaching(files)
+attaching = fixture_of(Attaching, "files")
 
 
 def test_files_are_read_shown_and_removed(attaching: Attaching, tmp_path: Path) -> None:

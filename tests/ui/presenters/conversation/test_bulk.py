@@ -12,7 +12,8 @@ from pytestqt.qtbot import QtBot
 from app.chat.library import Library
 from app.domain.ids import ConversationId
 from app.storage.tables.conversations import Conversations, ListFilter
-from tests.fakes.screens import AT, Parts, Recorder, conversation, fixture_of, press, view_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import AT, Parts, Recorder, conversation, press, view_of
 from tests.fakes.stored import add_conversation, opened
 from ui.models.conversations import dragged_conversations
 from ui.presenters.conversation.list_commands import ConversationCommands

@@ -17,7 +17,8 @@ from app.domain.change_set import ChangeSet
 from app.domain.conversations import Draft
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ExchangeId
-from tests.fakes.screens import TALK, Parts, Recorder, fixture_of, view_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import TALK, Parts, Recorder, view_of
 from ui.presenters.conversation.commands import CommandPresenter
 from ui.theme import Appearance, ThemeChoice
 from ui.views.command_panel import CommandPanel

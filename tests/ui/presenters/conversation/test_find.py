@@ -8,7 +8,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from tests.fakes.screens import FakeBridge, FakeConversation, Parts, fixture_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import FakeBridge, FakeConversation, Parts
 from tests.fakes.transcripts import turn
 from ui.presenters.conversation.navigation import FindPresenter
 from ui.widgets.search_box import FindBar

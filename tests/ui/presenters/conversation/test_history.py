@@ -6,7 +6,8 @@ from PySide6.QtCore import Signal
 
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
-from tests.fakes.screens import FakeConversation, Parts, fixture_of, view_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import FakeConversation, Parts, view_of
 from ui.presenters.conversation.navigation import HistoryPresenter
 
 

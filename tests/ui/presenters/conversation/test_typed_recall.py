@@ -14,7 +14,8 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
 from app.memory.recall.mentions import Mention
-from tests.fakes.screens import AT, TALK, Parts, fixture_of, view_of
+from tests.fakes.fixtures import fixture_of
+from tests.fakes.screens import AT, TALK, Parts, view_of
 from ui.presenters.conversation.composer import TypedRecallPresenter
 from ui.widgets.composer.composer import Composer
 from ui.widgets.composer.memory_switch import MemoryUse
