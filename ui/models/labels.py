@@ -148,22 +148,23 @@ def opens_text(place: RecalledItemDetails) -> str:
 def figures(source: Source) -> str:
     """Return all measures of a source, in one line."""
     item = source.place.item
-    cosine = (
-        tr("no vector")
-        if item.cosine is None
-        else tr("cosine {cosine}").format(cosine=format_number(item.cosine, 3))
-    )
     return _DOT.join(
         (
             tr("rank {rank}").format(rank=source.rank),
             tr("relevance {relevance}").format(relevance=format_percent(item.relevance)),
-            cosine,
+            cosine_text(item.cosine),
             tr("{coverage} of the question's words").format(coverage=format_percent(item.coverage)),
             tr("{tokens} tokens").format(tokens=format_number(item.tokens)),
             used_text(source),
             tr("passage {passage_id}").format(passage_id=item.passage_id),
         )
     )
+
+
+def cosine_text(cosine: float | None) -> str:
+    if cosine is None:
+        return tr("no vector")
+    return tr("cosine {cosine}").format(cosine=format_number(cosine, 3))
 
 
 def used_text(source: Source) -> str:

@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from app.chat.recall_preview import Preview, is_changed
 from app.chat.recall_text import name_text, outcome_text
 from app.domain.recall import RecalledItemDetails, RecallLayer
-from app.domain.translation import format_number, format_percent, tr
+from app.domain.translation import format_percent, tr
 from ui.models.conversations import GroupedListModel, Heading, ListRole
-from ui.models.labels import with_setting_labels
+from ui.models.labels import cosine_text, with_setting_labels
 
 GROUPS = (
     (tr("Asked for in the message"), (RecallLayer.MENTION,)),
@@ -80,13 +80,8 @@ def _spoken(row: PreviewRow) -> str:
 
 def _tooltip(row: PreviewRow) -> str:
     item = row.place.item
-    measured = (
-        tr("no vector")
-        if item.cosine is None
-        else tr("cosine {cosine}").format(cosine=format_number(item.cosine, 3))
-    )
     return tr("Passage {passage_id}, {measured}. Click to open it.").format(
-        passage_id=item.passage_id, measured=measured
+        passage_id=item.passage_id, measured=cosine_text(item.cosine)
     )
 
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QWidget
 from app.domain.diagnostics import Explanation, FeatureScore
 from app.domain.errors import KnownError
 from app.domain.translation import format_number, format_percent, format_turn, tr
-from ui.models.labels import with_setting_labels
+from ui.models.labels import cosine_text, with_setting_labels
 from ui.widgets.controls import button, closing_buttons, column_in, filled, line_edit, row_of
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label
@@ -120,13 +120,7 @@ def figures(explained: Explanation) -> str:
     """Return the measures; "" when there are none."""
     if explained.relevance is None or explained.score is None:
         return ""
-    meaning = (
-        tr("no vector")
-        if explained.cosine is None
-        else tr("cosine {cosine}").format(cosine=format_number(explained.cosine, 3))
-    )
-    if not explained.by_meaning:
-        meaning = tr("text search only")
+    meaning = cosine_text(explained.cosine) if explained.by_meaning else tr("text search only")
     return tr("Relevance {relevance}, {meaning}, {score} points in all.").format(
         relevance=format_percent(explained.relevance),
         meaning=meaning,
