@@ -203,9 +203,8 @@ class ChatPane(QWidget):
         parts = (self.status, self.state, self.composer)
         self._foot = filled(QVBoxLayout(), *parts, margins=(_EDGE_PX, 4, _EDGE_PX, 12))
         trail = row_of(self.trail, None)
-        trail.setContentsMargins(
-            _EDGE_PX + _OUTDENT_PX, 0, _EDGE_PX, 0
-        )  # its text below that of the title
+        # Its text below that of the title.
+        trail.setContentsMargins(_EDGE_PX + _OUTDENT_PX, 0, _EDGE_PX, 0)
         self._body = QGridLayout()
         self._body.setSpacing(0)
         self._body.addWidget(self._stack, 0, 0, 1, 3)

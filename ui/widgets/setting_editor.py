@@ -66,9 +66,8 @@ class SettingEditor(QWidget):
         self._reset = tool_button(self, tr("Reset"), lambda: reset(setting.key), tip=default)
         self._reset.setProperty("kind", "action")
         policy = self._reset.sizePolicy()
-        policy.setRetainSizeWhenHidden(
-            True
-        )  # the control keeps its width, also while it is dragged
+        # The control keeps its width, also while it is dragged.
+        policy.setRetainSizeWhenHidden(True)
         self._reset.setSizePolicy(policy)
         self._lay_out()
 

@@ -64,9 +64,8 @@ _SLOTS = MappingProxyType(
 )
 _OF_OTHERS = frozenset({"family", "partner", "pet"})  # a clause without a subject is about them
 _BARE = frozenset({"name", "origin", "diet item"})  # only a list follows the value in its clause
-_WHOLE = frozenset(
-    {"remember", "language of answers", "instruction", "decision"}
-)  # to the sentence's end
+# To the sentence's end.
+_WHOLE = frozenset({"remember", "language of answers", "instruction", "decision"})
 
 _ARTICLES = frozenset(
     [

@@ -37,9 +37,8 @@ from app.system.paths import DataPaths, fsync_folder
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_FULL_READ_EVERY_S = (
-    7 * 24 * 3600
-)  # maintenance reads daily, when idle; this is for programs that never are
+# Maintenance reads daily, when idle; this is for programs that never are.
+_FULL_READ_EVERY_S = 7 * 24 * 3600
 _LOG_QUARANTINED = tr(
     "The database's log was damaged and moved to the folder 'damaged'; its changes come from the journal."
 )
@@ -109,9 +108,8 @@ def _recovery_steps(opening: OpeningState, failure: list[Exception]) -> Iterator
         if quarantine(paths, [paths.wal]):
             opening.notices.append(_LOG_QUARANTINED)
             yield True
-            opening.notices.remove(
-                _LOG_QUARANTINED
-            )  # the log was not the cause, or not the only one
+            # The log was not the cause, or not the only one.
+            opening.notices.remove(_LOG_QUARANTINED)
         last = failure[-1]
         opening.notices.append(str(last) if isinstance(last, _Unusable) else _UNREADABLE)
     else:

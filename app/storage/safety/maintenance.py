@@ -45,9 +45,8 @@ _DAY = timedelta(days=1)
 _RECORDS_WITHOUT_BACKUP = 1_000
 _QUICK_BYTES = 32 << 20  # of database and backups
 _FULL_READ_EVERY_S = 24 * 3600.0
-_READ_AGAIN_S = (
-    6 * 3600.0
-)  # after a full read that failed, as with too little memory: it takes long
+# After a full read that failed, as with too little memory: it takes long.
+_READ_AGAIN_S = 6 * 3600.0
 _LOOK_EVERY_S = 3600.0
 _NEVER = float("inf")
 

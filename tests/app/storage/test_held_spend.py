@@ -50,9 +50,8 @@ def test_a_request_found_at_the_start_is_spend_interrupted_and_counted_once(data
         store.save(SpendReleased("d"))
         assert spent(store) == Spent(1, 15, 0.01)
         assert len(check(store).problems) == 2, "reservations older than a day"
-    shutil.copy(
-        image, DataPaths(data_dir).database
-    )  # as after a torn file: the journal goes further
+    # As after a torn file: the journal goes further.
+    shutil.copy(image, DataPaths(data_dir).database)
     for _ in range(2):
         with opened(data_dir) as store:
             assert spent(store) == Spent(3, 2415, 0.51, 1, 2, 0.5)

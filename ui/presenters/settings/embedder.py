@@ -18,9 +18,8 @@ from ui.views.settings.embedder_page import EmbedderPage, consent_text
 from ui.widgets.dialog import ask_for_folder
 
 _SHOW_EVERY_MS = 500
-_SHOWN = frozenset(
-    ("vectors", "passages", "embedder", "embedder_before", "min_message_tokens")
-)  # topics
+# Topics.
+_SHOWN = frozenset(("vectors", "passages", "embedder", "embedder_before", "min_message_tokens"))
 
 
 class EmbedderPresenter(Presenter):

@@ -27,6 +27,11 @@ _ABOUT_PRICES = tr(
     "In US dollars per million tokens. Your prices replace those of the bundled list. A server of "
     "your own can cost 0."
 )
+_ABOUT = tr(
+    "Summaries and facts are made in the background. A language model makes better ones. "
+    "A model on a remote server reads your history for this and costs money, so nothing "
+    "is sent to it before you agree."
+)
 
 
 class BackgroundPage(ReportsShown, QWidget):
@@ -38,16 +43,7 @@ class BackgroundPage(ReportsShown, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        about = PlainLabel(
-            tr(
-                "Summaries and facts are made in the background. A language model makes better ones. "
-                "A model on a remote server reads your history for this and costs money, so nothing "
-                "is sent to it before you agree."
-            ),
-            self,
-            wordWrap=True,
-            tone="small",
-        )
+        about = PlainLabel(_ABOUT, self, wordWrap=True, tone="small")
         self.chooser = _BackgroundModelChooser(self)
         self.limits = [SettingEditor(SETTINGS[key], self) for key in SPEND_LIMIT_KEYS]
         self.spent = _TextTable(tr("Spending this month"), _SPENT_COLUMNS, self, text_columns=2)

@@ -30,6 +30,11 @@ _ABOUT_SPACES = tr(
     "What a search model has read is kept when you use another one: you can "
     "go back to it at once and at no cost."
 )
+_ABOUT = tr(
+    "A search model compares texts by their meaning, so that search finds "
+    "what you mean even if the words differ. What it has not read yet is "
+    "found by its words only."
+)
 
 
 class EmbedderPage(QWidget):
@@ -41,16 +46,7 @@ class EmbedderPage(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        about = PlainLabel(
-            tr(
-                "A search model compares texts by their meaning, so that search finds "
-                "what you mean even if the words differ. What it has not read yet is "
-                "found by its words only."
-            ),
-            self,
-            wordWrap=True,
-            tone="small",
-        )
+        about = PlainLabel(_ABOUT, self, wordWrap=True, tone="small")
         self.state = _StateCard(self)
         self.chooser = _EmbedderChooser(self)
         self.spaces = _SpacesCard(self)

@@ -15,6 +15,11 @@ from ui.widgets.plain_label import PlainLabel
 
 _COLUMNS = 2
 _MARGINS = (16, 8, 16, 16)
+_ABOUT = tr(
+    "Choose where your models come from. Without a provider, nothing leaves this computer; "
+    "messages to one are sent to its address, together with what recall adds from your "
+    "history."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +54,7 @@ class ModelsPage(QStackedWidget):
         super().__init__(parent)
         self.tiles: dict[str, ProviderTile] = {}
         self._gallery = QWidget(self)
-        about = PlainLabel(
-            tr(
-                "Choose where your models come from. Without a provider, nothing leaves this computer; "
-                "messages to one are sent to its address, together with what recall adds from your "
-                "history."
-            ),
-            self._gallery,
-            wordWrap=True,
-            tone="small",
-        )
+        about = PlainLabel(_ABOUT, self._gallery, wordWrap=True, tone="small")
         self.default = PlainLabel(self._gallery, wordWrap=True)
         self._grid = QGridLayout()
         self._grid.setSpacing(10)

@@ -85,9 +85,8 @@ class DocumentView(QTextBrowser):
         self._wide = WideAreas(self, self._formats)
         self._laid_out: object = None
         bar = self.horizontalScrollBar()
-        bar.valueChanged.connect(
-            lambda: bar.setValue(0)
-        )  # a selection that is dragged would scroll
+        # A selection that is dragged would scroll.
+        bar.valueChanged.connect(lambda: bar.setValue(0))
         document.setParent(self)
         self.setDocument(document)
         self.highlighted.connect(self._on_highlighted)
