@@ -30,9 +30,8 @@ _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
 
 _BREAK = re.compile(r"[.!?…‽؟।]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[\"'”’」』）】]*|\n")
 _ABBREVIATIONS = word_sets("abbreviations")["abbreviations"]
-_SHORT_CHARS = (
-    3  # of a word that may be an abbreviation before a small letter: many people write no capitals
-)
+# Of a word that may be an abbreviation before a small letter: many people write no capitals.
+_SHORT_CHARS = 3
 _MONTHS = frozenset(name for names in MONTHS for name in names)
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _UNSPACED = re.compile(

@@ -52,9 +52,8 @@ class Secret:
     project: Project
     record: ConversationRecord
     turn: int
-    passages: Sequence[
-        str
-    ] = ()  # a fact, a saved text and a document of its project, as other programs name them
+    # A fact, a saved text and a document of its project, as other programs name them.
+    passages: Sequence[str] = ()
 
     @property
     def word(self) -> str:

@@ -62,12 +62,10 @@ _OF_ANSWERS = {
     "inspect_requested",
 }
 _IN_FOOTER = {"regenerate_requested", "fork_requested", "link_requested", "inspect_requested"}
-_CHANGES = {  # not offered in a read-only conversation
-    "regenerate_requested",
-    "other_model_requested",
-    "fork_requested",
-    "forget_requested",
-}
+# Not offered in a read-only conversation.
+_CHANGES = {
+    "regenerate_requested", "other_model_requested", "fork_requested", "forget_requested",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
