@@ -15,8 +15,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import duckdb
 
 from app.domain.errors import Cancelled, DatabaseDamaged, KnownError, StorageError
-from app.storage.engine.connection import MEMORY_MAX_MB as _MEMORY_MAX_MB
-from app.storage.engine.connection import Connection, Row, Values, connect
+from app.storage.engine.connection import MEMORY_MAX_MB, Connection, Row, Values, connect
 from app.storage.engine.errors import (
     OURS,
     backup_failed,
@@ -231,10 +230,10 @@ class Database:
         return outcome
 
     def _on_cursor(
-        self, query: Callable[Concatenate[Connection, P], T], *values: P.args, **_: P.kwargs
+        self, query: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs
     ) -> T:
         with self._own_cursor() as cursor:
-            return query(cursor, *values, **_)
+            return query(cursor, *values, **named)
 
     @contextmanager
     def _own_cursor(self) -> Iterator[Connection]:
@@ -263,7 +262,7 @@ class Database:
             except OURS:
                 raise
             except duckdb.OutOfMemoryException as error:
-                if had_mb == _MEMORY_MAX_MB:
+                if had_mb == MEMORY_MAX_MB:
                     raise from_duckdb_error(error) from error
                 self._grow(had_mb)
                 continue
@@ -346,7 +345,7 @@ class Database:
             if self._generation == seen_generation:
                 self._disconnect()
                 self._connection = _opened(self._path, self._backups)
-                self._memory_mb = _MEMORY_MAX_MB  # too little memory may have been the cause
+                self._memory_mb = MEMORY_MAX_MB  # too little memory may have been the cause
                 self._limit_memory()
                 self._generation += 1
 
@@ -359,7 +358,7 @@ class Database:
         """Raise the memory limit permanently, unless another thread did since `seen_mb`."""
         with self._limits:
             if self._limit_mb == seen_mb:
-                self._memory_mb = min(int(seen_mb * _MORE_MEMORY), _MEMORY_MAX_MB)
+                self._memory_mb = min(int(seen_mb * _MORE_MEMORY), MEMORY_MAX_MB)
                 self._limit_memory()
 
     @property
@@ -389,7 +388,7 @@ class Database:
 def memory_to_copy_mb(path: Path) -> int:
     """Return the memory that a copy of a database file is allowed at first."""
     size_mb = path.stat().st_size / 1e6 if path.exists() else 0
-    return min(_MEMORY_TO_COPY_MB + int(_MEMORY_TO_COPY_SHARE * size_mb), _MEMORY_MAX_MB)
+    return min(_MEMORY_TO_COPY_MB + int(_MEMORY_TO_COPY_SHARE * size_mb), MEMORY_MAX_MB)
 
 
 def _opened(path: Path, backups: Path) -> Connection:

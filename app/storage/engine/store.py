@@ -161,10 +161,10 @@ class Store(Queries):
     # -- reading
 
     def read(
-        self, query: "Callable[Concatenate[Connection, P], T]", *values: P.args, **_: P.kwargs
+        self, query: "Callable[Concatenate[Connection, P], T]", *values: P.args, **named: P.kwargs
     ) -> T:
         """Return what `query` makes of a cursor of this thread and `values`; see `Database.read`."""
-        return self.database.read(query, *values, **_)
+        return self.database.read(query, *values, **named)
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
         """Return the rows of one query; blocking."""
