@@ -168,7 +168,8 @@ class Offer(QWidget):
         self.stops = (self.open, close)
         for each in self.stops:
             each.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the focus where it is
-        filled(QHBoxLayout(self), (self.open, 1), close, None, margins=(7, 0, 0, 0), spacing=2)
+        self._row = QHBoxLayout(self)
+        filled(self._row, (self.open, 1), close, None, margins=(7, 0, 0, 0), spacing=2)
         policy = self.sizePolicy()
         policy.setRetainSizeWhenHidden(True)  # the status bar keeps its height
         self.setSizePolicy(policy)
@@ -187,8 +188,9 @@ class Offer(QWidget):
         self.open.setAccessibleName(text)
         self.open.setToolTip(text)
         self.open.setMaximumWidth(self.open.fontMetrics().horizontalAdvance(text) + 2)
-        self._elide()
         self.show()
+        self._row.activate()
+        self._elide()
         announce(self, text)
 
     def _elide(self) -> None:

@@ -163,6 +163,17 @@ def test_a_long_offer_is_cut_to_the_room_there_is(parts: Parts) -> None:
     assert offer.minimumSizeHint().width() < 100
 
 
+def test_a_longer_offer_after_a_short_one_is_shown_whole(parts: Parts) -> None:
+    offer = Offer()
+    parts.qtbot.addWidget(offer)
+    offer.resize(900, 30)
+    longer = "A new export is in Downloads: 214 new conversations"
+    for text in ("Look here", longer):
+        offer.make(text, lambda: None, lambda: None)
+    offer.open.click()
+    assert offer.open.text() == longer
+
+
 def test_without_a_suggestion_it_is_looked_for_again_after_changes(parts: Parts) -> None:
     suggested = Suggested(parts, read=None)
     parts.qtbot.waitUntil(lambda: len(suggested.service.calls) == 1)
