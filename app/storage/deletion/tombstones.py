@@ -106,7 +106,9 @@ class Tombstones:
         """Return what changes will delete, read while it is still there."""
         every = tuple(changes)
         found = [
-            message_deletion_set(cursor, each.conversation_id, each.message_ids)
+            message_deletion_set(
+                cursor, each.conversation_id, each.message_ids, removes=each.removes
+            )
             for each in every
             if isinstance(each, MessagesForgotten)
         ]

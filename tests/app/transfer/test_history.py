@@ -11,16 +11,19 @@ import pytest
 
 from app.check import check
 from app.domain import codec
-from app.domain.changes import Change, ConversationEdited, ExchangePut, MessagesAdded
+from app.domain.changes import Change, ConversationEdited, ExchangePut, MessagesAdded, SummaryPut
 from app.domain.conversations import Text
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.turns import calculate_exchanges
 from app.storage.deletion.forget import forget_messages
 from app.storage.engine.journal import JournalReader
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.summaries import Summaries
+from app.storage.work.summary_work import SummaryWork
 from app.transfer.export_cache import ExportCache
 from app.transfer.import_history import ImportHistory, Undone
 from app.transfer.importing import import_files
@@ -173,6 +176,13 @@ def _tree(store: Store) -> list[tuple[str, list[tuple[str, ...]], str]]:
     return found
 
 
+def _takes_summary(store: Store) -> bool:
+    (here,) = Conversations(store).listed()
+    stamp, at = SummaryWork(store).stamp("conversation", here.id), now()
+    store.save(SummaryPut("conversation", here.id, here.id, "Bread.", "m", stamp, at))
+    return Summaries(store).latest("conversation", [here.id])[here.id].made_at == at
+
+
 def test_messages_that_an_import_added_to_a_conversation_are_removed_and_can_be_imported_again(
     store: Store, tmp_path: Path
 ) -> None:
@@ -189,8 +199,10 @@ def test_messages_that_an_import_added_to_a_conversation_are_removed_and_can_be_
     assert _tree(store) == before
     assert history.get(report.number).messages == 0
     assert check(store).problems == ()
+    assert _takes_summary(store), "with one of the same content left out, it is made for ever"
     assert import_files(store, [more]).messages == 3
     assert _tree(store) == whole
+    assert _takes_summary(store)
     assert check(store).problems == ()
 
 

@@ -266,7 +266,7 @@ def _new_texts(report: ImportReport) -> list[str]:
     parts = []
     if report.messages or (report.conversations and not report.restored):
         parts.append(
-            tr("New: {conversations} with {turns}, {messages} in all.").format(
+            tr("New: {conversations}, {turns}, {messages}.").format(
                 conversations=trn(
                     "{count} conversation", "{count} conversations", report.conversations
                 ),
