@@ -83,6 +83,21 @@ def test_a_weak_password_after_its_label_is_found(text: str, password: str) -> N
     assert masked(text.format(password)) == text.format("[hidden: password]")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://discord.com/api/webhooks/699214286312551671/{0}{0}", "redis://:{0}@cache.internal:6379/0",
+        "machine ftp.example.org login ana password {0}", "curl -s -u admin:{0} https://api.example.org",
+        "aws_secret_access_key = /{0}Yz+/", "the password of the router is {0}", "DB_PASSWORD={0}",
+        "mysql://root:{0}@10.0.0.42/shop",
+    ],
+)  # fmt: skip
+def test_a_secret_with_signs_is_hidden_where_its_place_names_it(text: str) -> None:
+    value = "Velvet%Rj7PIM262" if "aws" not in text else "PIf3AyueDmq6ZpAFjbHIRhmlaAHiRoGk96bj"
+    value = "NBRfc_uwExNmMflE16R6_FWOmeTpK3B2D2simZA4" if "discord" in text else value
+    assert value not in masked(text.format(value))
+
+
 _WORDS_IN_PASSWORDS = st.lists(
     st.sampled_from(["sha", "2", "md5", "base", "7", "utf8", "p12", "pkcs", "bit", "bytes", "/", "&#x", "_", "-", ".", "::", "Natasha", "Dog", "horse", "!", "#", "42"]),
     min_size=2,
@@ -112,6 +127,7 @@ def test_a_strong_password_is_hidden_whatever_it_contains(password: str, text: s
      "pass: sha256hashed", "Plugin sha256_password reported: ''sha256_password' is old",
      "wifi password | 12digits", "The password is base64encoded.", "Password manager: 1Password7",
      "Reset password: step1done", "boarding pass: gate12b4x", "The pass: iphone13pro was fine",
+     "API_TOKEN_URL=https://x.example/v1/tokens", "password=%(password)s", "redis://:${REDIS_PASSWORD}@h",
      "pass: $DB_PASS1word", "password: user_password2", "pass --with-http2 to configure",
      "The build will pass - release24 is next.",
      "See https://example.org/a/b/c?page=2&sort=name for more."],
