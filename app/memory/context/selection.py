@@ -232,9 +232,9 @@ class _Selector:
             piece = recalled_text.fact_piece(fact, number)
             why_not = (
                 self._why_not.unwanted(fact.match)
+                or self._repeated(fact.text)
                 or ("" if are_asked_for else self._why_not.refused(fact.match))
                 or (IN_PROMPT if fact.message_id in self._context.held else "")
-                or self._repeated(fact.text)
                 or (QUOTED if self._is_quoted(fact.text) else "")
                 or ("" if are_asked_for else self._why_not.over(taken, "rag_fact_limit"))
             )

@@ -285,6 +285,12 @@ def test_a_fact_is_merged_into_the_turn_that_says_it() -> None:
     assert recalled_block(plan.parts).count("drinks green tea") == 1
 
 
+def test_a_fact_that_was_asked_for_is_not_hinted_at_too() -> None:
+    known = fact(1, "The user sails.", relevance=0.4)
+    plan = planned(RetrievalResult(asked_facts=(known,), facts=(known,)))
+    assert [each.layer for each in injected(plan)] == [RecallLayer.FACT]
+
+
 def test_the_most_relevant_turns_are_completed_and_only_a_whole_one_counts_as_quoted() -> None:
     worthless = tuple(QuoteUnit(f"Reply {n} of the innkeeper.", n) for n in range(40))
     asked = (QuoteUnit("Where was the tea house?", 0, worth=0.5),)
