@@ -1,8 +1,8 @@
 """Questions that name what they ask for, and nothing to search for: days, or all that is known of the user.
 
-"What did we discuss yesterday?" asks for the conversations of a day, "What do you know about me?" for all
-facts. All other words must be function words or words of talking, of one language: "dog" is a function
-word in Danish.
+"What did we discuss yesterday?" and "What did I do yesterday?" ask for the conversations of a day, "What do
+you know about me?" for all facts. All other words must be function words or words of talking, of one
+language: "dog" is a function word in Danish.
 """
 
 import re
@@ -24,6 +24,7 @@ _OTHER_PEOPLE = _TALK["other people"]
 _PHRASES = read_phrases("phrases")
 _ABOUT_USER = _PHRASES["about the user"]
 _LEFT_OFF = _PHRASES["where we left off"]
+_DONE = _PHRASES["what we did"]
 _SO_FAR = _PHRASES["about the conversation"]
 
 
@@ -50,7 +51,9 @@ def days_asked_about(text: str, today: date, before: str = "") -> Days | None:
     bare = without_opening(asked)
     if not is_question(asked) and bare == asked:
         return None
-    words = words_beside_dates(bare)
+    words, done = words_beside_dates(bare), _DONE.search(bare)
+    if done and _OTHER_PEOPLE.isdisjoint(words) and _names_nothing(_around(bare, done)):
+        return asked_days(bare, today)
     follows = bool(before) and _names_nothing(bare) and days_asked_about(before, today) is not None
     return asked_days(bare, today) if follows or _is_about_talk(words) else None
 
