@@ -421,8 +421,8 @@ def tight(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
     opened: list[Database] = []
 
     def open_with(memory_mb: int, **limits: float) -> Database:
-        for name, to in {"MB": memory_mb, **limits}.items():
-            monkeypatch.setattr(database_module, f"_MEMORY_{name}", to)
+        for name, to in {"_MEMORY_MB": memory_mb, **limits}.items():
+            monkeypatch.setattr(database_module, name, to)
         opened.append(Database(tmp_path / "b.duckdb", tmp_path))
         return opened[-1]
 
@@ -450,7 +450,7 @@ def test_a_copy_for_which_memory_was_too_little_gets_more_the_next_time(
     ):
         made.write(lambda connection, run=statement: connection.execute(run))  # type: ignore[misc]
     made.close()
-    database = tight(6, TO_COPY_MB=6, TO_COPY_SHARE=0.0)
+    database = tight(6, _MEMORY_TO_COPY_MB=6, _MEMORY_TO_COPY_SHARE=0.0)
     with pytest.raises(StorageError), database.snapshot_cursor() as cursor:
         copy_into(cursor, tmp_path / "copy.duckdb")
     for number in range(4):
@@ -515,7 +515,7 @@ def test_a_query_is_repeated_with_more_memory(tight: Callable[..., Database], wa
 
 
 def test_a_query_that_needs_too_much_memory_is_an_error(tight: Callable[..., Database]) -> None:
-    database = tight(32, MAX_MB=32)
+    database = tight(32, MEMORY_MAX_MB=32)
     with pytest.raises(StorageError, match="Out of Memory"):
         value(database, LONG_LIST)
     assert value(database, "SELECT 1") == 1
