@@ -110,6 +110,7 @@ class SourceFiles:
 
     def __init__(self, paths: DataPaths) -> None:
         self._note = paths.index / _NOTE
+        self._empty: set[str] = set()  # of what was read: files without conversations
         self._read: dict[str, tuple[int, int]] = self._load()
         self._wait_until: dict[str, float] = {}
         self._again: dict[str, tuple[tuple[int, int], float]] = {}
@@ -184,6 +185,7 @@ class SourceFiles:
             self._again[path] = made.file.stamp, now + made.again_s
         else:
             self._read[path] = made.file.stamp
+            (self._empty.discard if made.conversations else self._empty.add)(path)
             self._is_dirty = True
 
     def counts(self, source: SourceName) -> tuple[int, int]:
@@ -192,11 +194,11 @@ class SourceFiles:
         return sum(self._read.get(str(file.path)) == file.stamp for file in own), len(own)
 
     def kept_only_here(self, source: SourceName) -> int:
-        """Return the number of files that were read and exist no longer. Blocking."""
+        """Return the number of files whose conversations were read, and that exist no longer. Blocking."""
         folders = [folder for folder, _ in folders_of(SOURCES[source])]
         return sum(
             path not in self.files and not Path(path).exists()
-            for path in self._read
+            for path in self._read.keys() - self._empty
             if any(map(Path(path).is_relative_to, folders))
         )
 
@@ -207,7 +209,8 @@ class SourceFiles:
         self._is_dirty = False
         with suppress(OSError):
             part = self._note.with_suffix(".part")
-            part.write_text(json.dumps(self._read), encoding="utf-8")
+            noted = {path: (*stamp, path not in self._empty) for path, stamp in self._read.items()}
+            part.write_text(json.dumps(noted), encoding="utf-8")
             part.replace(self._note)
 
     def _stat(self, source: SourceName, path: Path) -> None:
@@ -228,9 +231,8 @@ class SourceFiles:
     def _load(self) -> dict[str, tuple[int, int]]:
         try:
             stored = json.loads(self._note.read_text(encoding="utf-8"))
-            return {
-                str(path): (int(size), int(changed)) for path, (size, changed) in stored.items()
-            }
+            self._empty = {path for path, (_, _, *kept) in stored.items() if kept == [False]}
+            return {str(path): (int(each[0]), int(each[1])) for path, each in stored.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 

@@ -98,9 +98,12 @@ def test_what_is_written_beside_an_open_database_is_read(store: Store, clean_hom
 
 def test_a_session_that_vanished_stays_and_is_counted(followed: Followed) -> None:
     followed.session.write_text(as_lines(log_records("claude_code")))
+    nothing = followed.session.with_name("s2.jsonl")
+    nothing.write_text("{}")
     followed.read()
     before = followed.texts()
     followed.session.unlink()
+    nothing.unlink()
     assert followed.read() == 0
     assert followed.texts() == before
     files = source_files.SourceFiles(followed.store.paths)
