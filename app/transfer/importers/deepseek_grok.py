@@ -72,7 +72,8 @@ def _add_fragments(thread: Thread, key: str, node: dict[str, Any]) -> None:
         else:
             blocks.append(unknown_part(kind))
     for file in objects(message.get("files")):
-        blocks.append(file_part(file.get("file_name"), ""))
+        text = text_of(file.get("content"))
+        blocks.append(file_part(file.get("file_name"), "", text=text))
     thread.add(name, parent, role, blocks, message.get("inserted_at"), message.get("model"))
 
 

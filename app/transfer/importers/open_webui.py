@@ -52,6 +52,7 @@ from app.transfer.importers.parsing.values import (
 SOURCE = "open_webui"
 _DETAILS = re.compile(r"<details\b(?P<attributes>[^>]*)>(?P<text>.*?)</details>\s*", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_BESIDE = {"feedback": "ratings", "note": "notes", "prompt": "prompts"}
 _SUMMARY = re.compile(r"<summary>.*?</summary>\s*", re.DOTALL)
 
 
@@ -102,7 +103,7 @@ def _conversation(
         parent = identity(message.get("parentId")) or root
         blocks = [
             *_message_blocks(message),
-            *error_part(message.get("error")),
+            *error_part(json_of(message.get("error")) or message.get("error")),
             *rating_part(json_of(message.get("annotation"))),
         ]
         if message.get("role") == Role.USER:
@@ -233,6 +234,13 @@ def _database(
     has_users = "user_id" in columns(connection, "chat")
     if has_users and connection.execute(users).fetchone()["users"] > 1:
         yield Skipped(where, "it has chats of several users; all were imported")
+    counts = {
+        name: connection.execute(f"SELECT 1 FROM {table}").fetchall()  # noqa: S608 - our names
+        for table, name in _BESIDE.items()
+        if table in tables(connection)
+    }
+    if text := counts_of(counts, *counts):
+        yield Skipped(where, f"it has {text} that are not imported")
     if "memory" in tables(connection):
         query = "SELECT * FROM memory ORDER BY created_at"
         texts = [text_of(row.get("content")).strip() for row in connection.execute(query)]

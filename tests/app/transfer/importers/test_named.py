@@ -460,3 +460,13 @@ def test_a_call_of_goose_that_was_never_made_is_named(tmp_path: Path) -> None:
         )
     (talk,) = (each for each in read_export(path) if isinstance(each, ImportedConversation))
     assert any("No tool" in each.why for each in talk.skipped)
+
+
+def test_what_open_webui_s_database_has_beside_chats_is_named(tmp_path: Path) -> None:
+    path = write("open_webui_database", tmp_path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE note (id)")
+        connection.execute("INSERT INTO note VALUES ('n')")
+        connection.execute("CREATE TABLE prompt (id)")
+    reports = [each.why for each in read_export(path) if isinstance(each, Skipped)]
+    assert "it has notes (1) that are not imported" in reports
