@@ -19,6 +19,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.domain.workers import WorkerName, WorkerStatus
+from app.system.process import limit_malloc_retention
 from tests.bench.shared.measuring import SWITCH_INTERVAL_S, Figures
 
 if TYPE_CHECKING:  # loaded by those alone who open the window, as memory is measured too
@@ -61,6 +62,7 @@ def measured_in_window(measure: Callable[["User", Path], Awaitable[Figures]]) ->
     from tests.fakes.user import User
     from ui.theme import STYLE
 
+    limit_malloc_retention()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.disable()
     with tempfile.TemporaryDirectory() as folder:
