@@ -30,8 +30,6 @@ _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
 
 _BREAK = re.compile(r"[.!?…‽؟।]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[\"'”’」』）】]*|\n")
 _ABBREVIATIONS = word_sets("abbreviations")["abbreviations"]
-# Of a word that may be an abbreviation before a small letter: many people write no capitals.
-_SHORT_CHARS = 3
 _MONTHS = frozenset(name for names in MONTHS for name in names)
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _UNSPACED = re.compile(
@@ -154,11 +152,11 @@ def sentence_ends(line: str) -> Iterator[int]:
 
 
 def _is_abbreviation(line: str, dot: int, after: int) -> bool:
+    rest = line[after : after + 2].lstrip()
+    if rest[:1].islower():
+        return True
     before = line[max(0, dot - 12) : dot].rsplit(None, 1)
     word = before[-1].casefold().lstrip("(\"'“„«") if before else ""
-    is_short = len(word) <= _SHORT_CHARS or not word.isalpha() or line[dot + 1] == "."
-    if is_short and line[after : after + 2].lstrip()[:1].islower():
-        return True
     if word.isdecimal() and len(word) <= 2 and before[:-1]:  # "am 3. Mai"
         return line[after:].split(maxsplit=1)[0].casefold().strip(".,;") in _MONTHS
     return word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word != "i")

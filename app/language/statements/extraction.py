@@ -102,9 +102,9 @@ class Statement:
     """A fact found in a message, in the writer's words, or the end of one.
 
     Attributes:
-        text: "" denies it: the attribute no longer has the value.
+        text: "" says that the attribute no longer has the value.
         subject: The attribute that has one value at a time ("user: home"); "" for none.
-        value: Its value, in lower case; of a denial without a subject the statement that is denied.
+        value: Its value, in lower case.
     """
 
     text: str
@@ -126,9 +126,8 @@ def extract_statements(text: str, earlier: Sequence[str] = ()) -> tuple[Statemen
     found: dict[str, Statement] = {}
     for sentence in _asserted(text[:_MOST_CHARS]):
         for made in _of_sentence(sentence, _languages(sentence, text)):
-            about = made.subject or (made.text or made.value).casefold()
-            found.pop(about, None)
-            found[about] = made
+            found.pop(made.subject or made.text.casefold(), None)
+            found[made.subject or made.text.casefold()] = made
     return tuple(found.values())[:_MOST_FACTS]
 
 
@@ -142,12 +141,7 @@ def _asserted(text: str) -> Iterator[str]:
     for paragraph in _PARAGRAPH.split(text):
         if len(paragraph) > _MOST_OF_A_PARAGRAPH_CHARS or _RECORD.search(paragraph):
             continue
-        greeting = ""
-        for said, _ in split_sentences(paragraph):
-            if any(each.leads.fullmatch(f"{said} ") for each in known):
-                greeting = f"{said.rstrip(_CLOSING)}, "
-                continue
-            sentence, greeting = greeting + said, ""
+        for sentence, _ in split_sentences(paragraph):
             if any(each.supposed.search(sentence) for each in known):
                 return
             colon = _COLON.search(sentence) or _COLON_END.search(sentence)
@@ -202,15 +196,14 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
     for start in (0, *(end for _, end in ends)):
         if start < done:
             continue
-        greeted = said[start:]
-        lead = found.end() if (found := known.leads.match(greeted)) else 0
-        rest = greeted[lead:]
-        candidates = (rest, greeted) if lead else (rest,)  # "Hello, I'm Ada"
-        for candidate in (*candidates, before + rest) if before else candidates:
+        rest = said[start:]
+        if lead := known.leads.match(rest):
+            rest = rest[lead.end() :]
+        for candidate in (rest, before + rest) if before else (rest,):
             if (hit := _first_match(candidate, known)) is None:
                 continue
             slot, match = hit
-            if slot == "name" and candidate not in candidates:
+            if slot == "name" and candidate is not rest:
                 continue
             shift = len(said) - len(candidate)  # from the candidate's places to the sentence's
             value = _value_of(match, known)
@@ -225,12 +218,10 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
                 break
             denies = known.negated.search(clause[match.start("value") :])
             if value and (not asks or known.asking.match(after)):
-                text = clause[lead:] if candidate is greeted else clause
-                made = _statement(slot, match, text, value)
                 if not denies:
-                    yield made
-                elif made.subject:
-                    yield replace(made, text="")
+                    yield _statement(slot, match, clause, value)
+                elif _SLOTS[slot][1]:
+                    yield replace(_statement(slot, match, clause, value), text="")
             break
         else:
             if not asks:
@@ -238,13 +229,12 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
 
 
 def _denied(clause: str, known: Patterns) -> Iterator[Statement]:
-    """Yield that an attribute no longer has a value, or that a statement is false: "I no longer live in Rome"."""
+    """Yield that an attribute no longer has a value: "I no longer live in Rome"."""
     gap = "" if known.language in UNSPACED else " "
     positive = gap.join(known.negated.sub(" ", clause).split())
     hit = _first_match(positive, known) if known.negated.search(clause) else None
-    if hit is not None and (value := _value_of(hit[1], known)):
-        made = _statement(*hit, positive, value)
-        yield replace(made, text="", value=made.value or made.text)
+    if hit is not None and _SLOTS[hit[0]][1] and (value := _value_of(hit[1], known)):
+        yield replace(_statement(*hit, positive, value), text="")
 
 
 def _value_of(match: re.Match[str], known: Patterns) -> str:

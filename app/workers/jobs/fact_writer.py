@@ -17,7 +17,6 @@ from app.domain.changes import Change, ExtractionDone, FactPut
 from app.domain.ids import MessageId, PassageId, new_uid
 from app.domain.records.facts import BY_USER, Fact, FactCategory, FactVersion, text_until
 from app.domain.text import content_hash
-from app.language.sentences import content_terms
 from app.memory.facts import blocked_message_hash, contains_value, may_be_same, similar_facts
 from app.storage.engine.connection import grouped
 from app.storage.engine.stamps import now
@@ -122,7 +121,6 @@ class FactWriter:
         self, kept: Sequence[ReadExchange], state: ExtractionState, project: str
     ) -> "_AffectedFacts":
         stated = [fact for each in kept for fact in each.facts]
-        denied = [each.stated for each in stated if not each.stated.text and each.stated.value]
         sources: set[int] = {each.exchange.id for each in kept}
         sources.update(other for each in tuple(sources) for other in state.replaced.get(each, ()))
         found = [
@@ -130,7 +128,6 @@ class FactWriter:
                 (fact.stated.text.lower() for fact in stated),
                 {fact.stated.subject for fact in stated if fact.stated.subject},
             ),
-            *self._work.like(term for each in denied for term in content_terms(each.value)),
             *self._work.facts_with("id", (each for fact in stated for each in fact.same)),
             *self._work.facts_with("id", (one.stated.known for one in stated if one.stated.known)),
             *self._work.facts_with("exchange_id", sources, "AND valid_until IS NULL"),
@@ -224,20 +221,15 @@ class _AffectedFacts:
         return None
 
     def _denied(self, stated: ExtractedFact) -> Fact | None:
-        """Return the current fact whose value a statement denies, or that says just what it denies."""
-        denied = frozenset(content_terms(stated.value))
+        """Return the current fact whose value a statement denies."""
         return next(
             (
                 fact
                 for fact in self._facts.values()
-                if fact.subject == stated.subject
+                if fact.subject == stated.subject != ""
                 and fact.valid_until is None
                 and not is_kept(fact)
-                and (
-                    contains_value(fact.text, stated.value)
-                    if stated.subject
-                    else frozenset(content_terms(fact.text)) == denied
-                )
+                and contains_value(fact.text, stated.value)
             ),
             None,
         )

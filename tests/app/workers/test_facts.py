@@ -173,13 +173,6 @@ def test_a_denial_ends_the_fact_with_that_value_alone(store: Store) -> None:
     assert (old.valid_until, old.superseded_by) == (AT + 2 * DAY, None)
 
 
-def test_a_denied_statement_ends_the_one_that_says_just_that(bench: Bench) -> None:
-    bench.say("I'm allergic to penicillin.")
-    bench.say("I'm allergic to nuts and pollen.", days=1)
-    bench.say("I'm not allergic to penicillin after all. I am not allergic to nuts.", days=2)
-    assert bench.texts() == {"I'm allergic to nuts and pollen."}
-
-
 def test_role_play_and_pasted_letters_replace_nothing(bench: Bench) -> None:
     bench.say("I live in Oslo. I'm 40 years old.")
     bench.say("Roleplay: I am 90 years old.", "I live in Berlin.", days=1)
