@@ -116,13 +116,9 @@ def fact_deletion_set(cursor: Connection, table: str, passage_ids: Collection[in
 
 
 def message_deletion_set(
-    cursor: Connection, conversation_id: int, message_ids: Collection[int], *, removes: bool = False
+    cursor: Connection, conversation_id: int, message_ids: Collection[int]
 ) -> DeletionSet:
-    """Return the deletion set of messages of a conversation and of what their turns led to.
-
-    Where the deletion `removes` them, the conversation can have the same stamp afterwards, and has it when
-    they are imported again: then what is made from it is not stale.
-    """
+    """Return the deletion set of messages of a conversation and of what their turns led to."""
     ids = list(message_ids)
     texts = []
     for message in messages_in(cursor, ids).values():
@@ -140,8 +136,7 @@ def message_deletion_set(
     stamps = cursor.select_in(
         EXCHANGE_STAMPS, "'exchange', exchange_id, stamp", turns, "exchange_id"
     )
-    whose = [] if removes else [conversation_id]
-    stamps += cursor.select_in(CONVERSATION_STAMPS, "'conversation', conversation_id, stamp", whose,
+    stamps += cursor.select_in(CONVERSATION_STAMPS, "'conversation', conversation_id, stamp", [conversation_id],
         "conversation_id",
     )  # fmt: skip
     left = cursor.select_in("exchange_message", "exchange_id, message_id", turns, "exchange_id",

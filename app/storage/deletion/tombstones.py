@@ -6,8 +6,9 @@ the deletion; they are dropped before they reach the journal.
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from app.domain import codec
 from app.domain.changes import (
@@ -52,6 +53,7 @@ from app.storage.deletion.redaction import (
 from app.storage.deletion.values import without_value
 from app.storage.engine.connection import Connection
 from app.storage.tables.settings import PROBES, probes_without
+from app.storage.work.summary_work import present_stamp
 
 _COMPACTION = "context"  # the kind of `SummaryPut` that `app.chat.compactor` writes
 _COMPACTED_WITHIN_S = 600.0
@@ -73,9 +75,6 @@ class Tombstones:
         self._stale: set[tuple[str, int, str]] = set()
         self._deleted: list[DeletionSet] = []
         self._values: set[str] = set()
-
-    def __bool__(self) -> bool:
-        return bool(self._deleted or self._values)
 
     def add(self, deleted: Iterable[DeletionSet]) -> None:
         """Remember deletions for as long as the program runs: ids are never reused."""
@@ -106,9 +105,7 @@ class Tombstones:
         """Return what changes will delete, read while it is still there."""
         every = tuple(changes)
         found = [
-            message_deletion_set(
-                cursor, each.conversation_id, each.message_ids, removes=each.removes
-            )
+            message_deletion_set(cursor, each.conversation_id, each.message_ids)
             for each in every
             if isinstance(each, MessagesForgotten)
         ]
@@ -122,19 +119,28 @@ class Tombstones:
             found.append(fact_deletion_set(cursor, "memory", memories))
         return found
 
-    def without(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
-        """Return `changes` without what would bring deleted data back."""
+    def without(self, changes: tuple[Change, ...], read: Callable[..., Any]) -> tuple[Change, ...]:
+        """Return `changes` without what would bring deleted data back. `read` is that of the store."""
+        if not (self._deleted or self._values):
+            return changes
         kept = (self._kept(change) for change in changes if not self._has_value(change))
         left = tuple(change for change in kept if change is not None)
-        return self._without_stale(left) if self._messages else left
+        return self._without_stale(left, read) if self._messages else left
 
-    def _without_stale(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    def _without_stale(
+        self, changes: tuple[Change, ...], read: Callable[..., Any]
+    ) -> tuple[Change, ...]:
         """Return `changes` without what was derived from messages before they were deleted.
 
-        The work is found again. A compaction, which has no stamp, is left out for some minutes; a later
-        turn prepares it.
+        What has the present stamp of its source is not stale: the messages were imported again. The work
+        is found again. A compaction, which has no stamp, is left out for some minutes; a later turn
+        prepares it.
         """
-        stale = {key[:2] for each in changes if (key := _derived(each)) in self._stale}
+        stale = {
+            key[:2]
+            for each in changes
+            if (key := _derived(each)) in self._stale and read(present_stamp, *key[:2]) != key[2]
+        }
         gone: set[int] = set()
         left: list[Change] = []
         for change in changes:

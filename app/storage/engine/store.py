@@ -310,7 +310,7 @@ class Store(Queries):
         for write in batch:
             if self.is_disk_full and is_background(write.changes):
                 raise disk_is_full()
-            kept = self.tombstones.without(write.changes) if self.tombstones else write.changes
+            kept = self.tombstones.without(write.changes, self.read)
             if kept != write.changes:
                 write.changes = kept
                 self._encode(write)

@@ -171,6 +171,13 @@ def conversation_stamp(exchanges: Iterable[Exchange]) -> str:
     return f"{len(completed)}:{(last - _EPOCH) // timedelta(microseconds=1)}"
 
 
+def present_stamp(cursor: Connection, kind: str, source_id: int) -> str:
+    """Return the stamp of the present content of an "exchange" or a "conversation"."""
+    stamps = EXCHANGE_STAMPS if kind == "exchange" else CONVERSATION_STAMPS
+    row = cursor.row(f"SELECT stamp FROM {stamps} WHERE {kind}_id = ?", [source_id])
+    return str(row[0]) if row else conversation_stamp(())
+
+
 class SummaryWork(StoreReader):
     """Reads the summarizers' work, of exchanges or of conversations, as the first argument says. Blocking."""
 
@@ -211,9 +218,7 @@ class SummaryWork(StoreReader):
 
     def stamp(self, kind: str, source_id: int) -> str:
         """Return the stamp of the present content of an "exchange" or a "conversation"."""
-        stamps = EXCHANGE_STAMPS if kind == "exchange" else CONVERSATION_STAMPS
-        row = self._store.row(f"SELECT stamp FROM {stamps} WHERE {kind}_id = ?", [source_id])
-        return str(row[0]) if row else conversation_stamp(())
+        return self._store.read(present_stamp, kind, source_id)
 
     def tally(self, work: WorkQuery, size: int) -> Tally:
         """Return how many should have a summary, how many do, and what delays the rest.

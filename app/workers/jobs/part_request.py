@@ -59,13 +59,14 @@ _LABELS = frozenset(
     )
 )
 _MARK = re.compile(r"[0-9a-f]{16}")
-_TITLE_LABEL = re.compile(rf"(?:title:[{_QUOTES}]*)+", re.IGNORECASE)
-# Code blocks, lines that begin with ">", and texts of a sentence or more between quotation marks.
+_TITLE_LABEL = re.compile(rf"\A(?:title:[{_QUOTES}]*)+", re.IGNORECASE)
+# Code blocks, lines that begin with ">", and what stands between quotation marks, but not inches.
 _QUOTED = re.compile(
     r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*>[^\n]*(?:\n|\Z)"
-    r"|[“„«\"][^“”„«»\"]{60,}[“”»\"]",
+    r"|“[^”]*”|„[^“”]*[“”]|«[^»]*»|(?<!\d)\"(?:[^\"\n]|\n(?!\s*\n))*\"",
     re.MULTILINE | re.DOTALL,
 )
+_SPOKEN_OF_CHARS = 60  # between quotation marks: a title or a phrase is the user's own
 _INTEGER: Schema = {"type": "integer"}
 _TEXT: Schema = {"type": "string"}
 _OPTIONAL_TEXT: Schema = {"type": ["string", "null"]}
@@ -128,7 +129,7 @@ class PartRequest:
         Raises UnusableAnswer without a wanted summary, and for thinking in place of one or of a line.
         """
         tags = (
-            self._said(tag.strip("#.,;:!? ").casefold(), _TAG_LIMIT_CHARS)
+            self._said(tag.strip("# ").rstrip(".,;:!?").casefold(), _TAG_LIMIT_CHARS)
             for tag in fields.get("tags", ())
         )
         title = _TITLE_LABEL.sub("", fields.get("title", "").strip(_QUOTES)).rstrip(". ")
@@ -205,11 +206,24 @@ class PartRequest:
             for each in turn.exchange.messages if turn.wants_facts else ():
                 if not each.by_user:
                     continue
-                own_words = _QUOTED.sub("", each.text).strip()
-                quoted.update(content_terms("\n".join(_QUOTED.findall(each.text))))
+                own_words, quotations = _without_quotations(each.text)
+                quoted.update(content_terms(quotations))
                 if own_words and place not in found:
                     found[place] = _Source(place, each, frozenset(content_terms(own_words)))
         return found, frozenset(quoted)
+
+
+def _without_quotations(text: str) -> tuple[str, str]:
+    """Return a user's own words, and what they quote."""
+    quotations: list[str] = []
+
+    def take(found: re.Match[str]) -> str:
+        if found[0][0] in '"“„«' and len(found[0]) < _SPOKEN_OF_CHARS:
+            return found[0]
+        quotations.append(found[0])
+        return ""
+
+    return _QUOTED.sub(take, text).strip(), "\n".join(quotations)
 
 
 def _stating(

@@ -176,11 +176,18 @@ def _tree(store: Store) -> list[tuple[str, list[tuple[str, ...]], str]]:
     return found
 
 
-def _takes_summary(store: Store) -> bool:
+def _summary(store: Store) -> SummaryPut:
+    """Return a summary of the only conversation as it is now."""
     (here,) = Conversations(store).listed()
-    stamp, at = SummaryWork(store).stamp("conversation", here.id), now()
-    store.save(SummaryPut("conversation", here.id, here.id, "Bread.", "m", stamp, at))
-    return Summaries(store).latest("conversation", [here.id])[here.id].made_at == at
+    stamp = SummaryWork(store).stamp("conversation", here.id)
+    return SummaryPut("conversation", here.id, here.id, "Bread.", "m", stamp, now())
+
+
+def _takes_summary(store: Store) -> bool:
+    made = _summary(store)
+    store.save(made)
+    latest = Summaries(store).latest("conversation", [made.source_id])
+    return latest[made.source_id].made_at == made.made_at
 
 
 def test_messages_that_an_import_added_to_a_conversation_are_removed_and_can_be_imported_again(
@@ -195,8 +202,11 @@ def test_messages_that_an_import_added_to_a_conversation_are_removed_and_can_be_
     added, begun = history.listed()
     assert (added.number, added.conversations, added.messages) == (report.number, 0, 3)
     assert (begun.number, begun.conversations, begun.messages) == (first.number, 1, 0)
+    late = _summary(store)
     assert history.undo(report.number) == Undone([], 3)
     assert _tree(store) == before
+    store.save(late)
+    assert store.rows("SELECT text FROM summary") == [], "it was made from what is gone"
     assert history.get(report.number).messages == 0
     assert check(store).problems == ()
     assert _takes_summary(store), "with one of the same content left out, it is made for ever"

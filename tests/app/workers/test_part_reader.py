@@ -267,9 +267,14 @@ def test_pieces_are_labelled_and_only_the_user_s_own_words_are_theirs(bench: Ben
          said("The user moved to Rome."), set()),
         ("Ich heiße Ada und esse kein Fleisch.", said("Die Nutzerin ist Vegetarierin."),
          {"Die Nutzerin ist Vegetarierin."}),
+        ('I read "Dune". I live in Berlin and work there as a nurse with children. My cat is "Momo".',
+         said("The user lives in Berlin."), {"The user lives in Berlin."}),
+        ('It is 27" wide. I live in Berlin and work there as a nurse, with two screens of 24" each.',
+         said("The user lives in Berlin."), {"The user lives in Berlin."}),
     ],
     ids=["a later turn", "no turn", "an earlier turn", "no operation", "no text", "an unknown fact",
-         "a quotation alone", "a quoted line", "a quoted letter", "other words"],
+         "a quotation alone", "a quoted line", "a quoted letter", "other words",
+         "between two titles", "between inches"],
 )  # fmt: skip
 def test_a_claim_needs_a_turn_in_which_the_user_said_something(
     bench: Bench, text: str, claim: dict[str, Any], facts: set[str]
