@@ -34,6 +34,7 @@ from app.transfer.importers.parsing.values import (
 SOURCE = "claude"
 _ROOT = "00000000-0000-4000-8000-000000000000"
 _ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}
+_TEXTS = {"text": "text", "voice_note": "text", "thinking": "thinking"}  # where they are
 _SILENT_BLOCKS = frozenset(("token_budget", "redacted_thinking", "flag"))
 
 
@@ -100,7 +101,7 @@ class _ClaudeConversation(Builder):
 
     def _block(self, name: str, block: dict[str, Any]) -> list[Block]:
         kind = text_of(block.get("type"))
-        if not isinstance(block.get({"voice_note": "text"}.get(kind, kind), ""), str):
+        if kind in _TEXTS and not isinstance(block.get(_TEXTS[kind]), str | None):
             self.left_out.append(
                 (name, f"its content of the kind '{kind[:60]}' has an unknown shape")
             )

@@ -81,7 +81,8 @@ def _flat(
 
 def _blocks(message: dict[str, Any]) -> list[Part]:
     found: list[Part] = []
-    for part in objects(message.get("content")):
+    content = message.get("content")
+    for part in [] if isinstance(content, str) else objects(content):
         kind = text_of(part.get("type"))
         value = part.get(kind, part.get("text"))
         if kind == "tool_call":
@@ -96,7 +97,7 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
         elif kind != "agent_update":
             text = value.get("value") if isinstance(value, dict) else value
             found += blocks_of([part | {"type": _KINDS.get(kind, kind), "text": text}])
-    found = found or text_block(message.get("text"))
+    found = found or text_block(message.get("text") or content)
     for each in objects(message.get("files")) + objects(message.get("attachments")):
         kind = text_of(each.get("type"))
         if each.get("filename") or kind not in each:

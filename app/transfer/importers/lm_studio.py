@@ -82,6 +82,7 @@ def _blocks(version: dict[str, Any]) -> Iterator[Part]:
 def _content(content: object) -> Iterator[Part]:
     if isinstance(content, str):
         yield from text_block(content)
+        return
     for part in objects(content):
         kind = text_of(part.get("type"))
         if kind == "file":

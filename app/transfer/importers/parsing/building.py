@@ -7,6 +7,7 @@ delimits conversations, reports damaged ones and repairs trees: no cycles, no ga
 import hashlib
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,6 +29,7 @@ CONVERSATION_MAX_CHARS = 512 << 20
 """The limit of a conversation's JSON text; 100,000 long messages are a fifth of it."""
 
 Imported = Iterator[ImportedConversation | Skipped]
+_LISTED = 3  # messages of a conversation that lack the same; more are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,19 @@ class ConversationTree:
             tree.leaf(identity(leaf)),
             created_at,
             updated_at,
-            skipped=tuple(Skipped(f"{where}, message {name}", why) for name, why in self.left_out),
+            skipped=tuple(self._skipped(where)),
             **more,
         )
+
+    def _skipped(self, where: str) -> Iterator[Skipped]:
+        """Yield what is left out, once where many messages lack the same."""
+        counts = Counter(why for _, why in self.left_out)
+        first = {why: name for name, why in reversed(self.left_out)}
+        for name, why in self.left_out:
+            if counts[why] <= _LISTED:
+                yield Skipped(f"{where}, message {name}", why)
+            elif name == first[why]:
+                yield Skipped(f"{where}, {counts[why]:,} messages, the first of them {name}", why)
 
 
 class Builder(ConversationTree, ABC):

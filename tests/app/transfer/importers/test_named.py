@@ -220,6 +220,7 @@ _KEPT: dict[str, tuple[object, Block]] = {
     ),
     "takeout_detail": (_takeout("Asked Ohm?", details=[{**_LINK, "name": "SI"}]), _LINKED),
     "takeout_picture": (_takeout("Prompted ", imageFile=["a.png"]), Image("a.png", "image/png")),
+    "librechat_plain": (_librechat({"text": "A unit.", "content": "A unit."}), Text("A unit.")),
     "opencode_task": (_opencode({"type": "subtask", "prompt": "Ohm?"}, role="user"), Text("Ohm?")),
 }
 
@@ -383,6 +384,13 @@ def test_what_is_not_kept_is_named(name: str, tmp_path: Path) -> None:
     content, named = _NAMED[name]
     (why,) = _read(content, tmp_path)[1]
     assert named in why
+
+
+def test_what_many_messages_lack_is_named_once_with_their_number(tmp_path: Path) -> None:
+    rated = {"role": "assistant", "content": "A unit.", "annotation": {"rating": 1}}
+    nodes = [{**rated, "parentId": f"m{number}" if number else None} for number in range(5)]
+    (_,), (why,) = _read(_open_webui(*nodes), tmp_path)
+    assert "rating 1" in why
 
 
 def test_a_damaged_list_of_conversations_is_said_of_the_file(tmp_path: Path) -> None:
