@@ -286,7 +286,7 @@ def _add_upkeep(command: _Adder) -> None:
     check.flag("--repair", "repair what can be rebuilt")
     backup = command("backup", "make a verified backup")
     backup.text("out", "OUT", "copy the backup to this place", nargs="?")
-    restore = command("restore", "replace the database with a backup")
+    restore = command("restore", "list the backups, or replace the database with one")
     restore.text("file", "FILE", "a backup; without it they are listed", nargs="?")
     rebuild = command(
         "rebuild", "rebuild the index, the vectors of the current embedder, summaries or facts"

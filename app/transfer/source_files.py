@@ -184,8 +184,11 @@ class SourceFiles:
         if made.again_s:
             self._again[path] = made.file.stamp, now + made.again_s
         else:
+            if made.conversations:
+                self._empty.discard(path)
+            elif path not in self._read:  # one that is damaged since has conversations here
+                self._empty.add(path)
             self._read[path] = made.file.stamp
-            (self._empty.discard if made.conversations else self._empty.add)(path)
             self._is_dirty = True
 
     def counts(self, source: SourceName) -> tuple[int, int]:

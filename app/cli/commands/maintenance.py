@@ -100,13 +100,11 @@ def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
             {"backup": str(each.path), "made_at": each.made_at, "bytes": each.size_bytes}
             for each in listed
         ]
-        terminal.show(
-            {"backups": document},
-            *(
-                f"{format_moment(each.made_at)}  {format_size(each.size_bytes)}  {each.path}"
-                for each in listed
-            ),
-        )
+        lines = [
+            f"{format_moment(each.made_at)}  {format_size(each.size_bytes)}  {each.path}"
+            for each in listed
+        ]
+        terminal.show({"backups": document}, *(lines or ["There are no backups yet."]))
         return 0
     chosen = terminal.path(given.file)
     if not chosen.is_file():
