@@ -206,24 +206,27 @@ class PartRequest:
             for each in turn.exchange.messages if turn.wants_facts else ():
                 if not each.by_user:
                     continue
-                own_words, quotations = _without_quotations(each.text)
-                quoted.update(content_terms(quotations))
-                if own_words and place not in found:
-                    found[place] = _Source(place, each, frozenset(content_terms(own_words)))
+                pieces = list(_divided(each.text))
+                own = [piece for is_quoted, piece in pieces if not is_quoted]
+                for is_quoted, piece in pieces:
+                    quoted.update(content_terms(piece) if is_quoted else ())
+                if own and place not in found:
+                    found[place] = _Source(place, each, frozenset(content_terms("\n".join(own))))
         return found, frozenset(quoted)
 
 
-def _without_quotations(text: str) -> tuple[str, str]:
-    """Return a user's own words, and what they quote."""
-    quotations: list[str] = []
-
-    def take(found: re.Match[str]) -> str:
+def _divided(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield what a user wrote in pieces, each with whether it is quoted."""
+    start = 0
+    for found in _QUOTED.finditer(text):
         if found[0][0] in '"“„«' and len(found[0]) < _SPOKEN_OF_CHARS:
-            return found[0]
-        quotations.append(found[0])
-        return ""
-
-    return _QUOTED.sub(take, text).strip(), "\n".join(quotations)
+            continue
+        if own := text[start : found.start()].strip():
+            yield False, own
+        yield True, found[0].strip()
+        start = found.end()
+    if own := text[start:].strip():
+        yield False, own
 
 
 def _stating(
@@ -318,14 +321,8 @@ def _pieces(number: int, turn: PartTurn, room_tokens: int) -> Iterator[Quoted]:
     half = room_tokens // 2
     asked = _within(turn.text.asked, max(half, room_tokens - estimated_tokens(turn.text.answered)))
     answered = _within(turn.text.answered, max(half, room_tokens - estimated_tokens(asked)))
-    start = 0
-    for quoted in _QUOTED.finditer(asked):
-        if own := asked[start : quoted.start()].strip():
-            yield Quoted(f"{at}, user", own)
-        yield Quoted(f"{at}, quoted by the user", quoted[0].strip())
-        start = quoted.end()
-    if own := asked[start:].strip():
-        yield Quoted(f"{at}, user", own)
+    for is_quoted, piece in _divided(asked):
+        yield Quoted(f"{at}, {'quoted by the user' if is_quoted else 'user'}", piece)
     if answered.strip():
         yield Quoted(f"{at}, assistant", answered)
 
