@@ -1,6 +1,7 @@
 """The manual-page indexer on a real store, with a `man` of the test's own on PATH."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -179,10 +180,10 @@ def test_without_a_manual_it_is_blocked_and_keeps_its_pages(
     assert bench.passages().keys() == {"grep.1"}
 
 
-class _StopsAfter(Manual):
-    """A manual that sets an event after some pages."""
+class _CallsAfter(Manual):
+    """A manual that calls a function after some pages; readers wait for it."""
 
-    def __init__(self, pages: int, then: threading.Event) -> None:
+    def __init__(self, pages: int, then: Callable[[], object]) -> None:
         super().__init__(LIMITS)
         self._left = pages
         self._then = then
@@ -192,7 +193,7 @@ class _StopsAfter(Manual):
         with self._lock:
             self._left -= 1
             if self._left == 0:
-                self._then.set()
+                self._then()
         return super().description(page, is_cancelled)
 
 
@@ -201,17 +202,9 @@ def test_hundreds_of_pages_are_read_and_a_kill_costs_only_the_current_ones(
 ) -> None:
     for number in range(160):
         manual.add_raw(f"p{number}.1", "text", f"DESCRIPTION\n   About {number}.\n")
-    reached, copies = threading.Event(), list[Path]()
-
-    def watch() -> None:
-        reached.wait(20)
-        copies.append(killed(store, tmp_path / "killed"))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    whole = Bench(store, _StopsAfter(80, reached))
+    copies: list[Path] = []
+    whole = Bench(store, _CallsAfter(80, lambda: copies.append(killed(store, tmp_path / "killed"))))
     assert whole.run().completed == len(whole.passages()) == 160
-    watcher.join()
     manual.calls()
     with opened(copies[0]) as again:
         bench = Bench(again)
