@@ -42,7 +42,7 @@ async def test_a_newcomer_imports_the_sample_archive_once(user: User, tmp_path: 
 
     turns = await user.ask(count_turns)
     user.drop(user.window, [SAMPLE])
-    await user.sees("Import finished", "Nothing new was found.", "already stored")
+    await user.sees("Import finished", "Nothing new was found.", "already known")
     user.press("Esc")
     assert await user.ask(count_turns) == turns
     await user.until(lambda: len(user.titles()) == LISTED)

@@ -159,7 +159,7 @@ def _summary(report: ImportReport, *, dry_run: bool) -> str:
     counts = (
         f"{format_count(report.conversations, 'conversation')}, {format_count(report.turns, 'turn')} "
         f"and {format_count(report.messages, 'message')} {verb} imported; "
-        f"{format_count(report.duplicates, 'message')} known already."
+        f"{format_count(report.duplicates, 'message')} already known."
     )
     lines = [counts]
     if dry_run:

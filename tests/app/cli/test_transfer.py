@@ -66,7 +66,7 @@ def test_an_import_reports_what_it_stored(
     assert (f"{counts} would be imported" in ran.out, empty.titles()) == (True, [])
     monkeypatch.chdir(chatgpt.parent)
     ran = empty.done("import", "chatgpt.zip")
-    assert ran.out == f"{counts} were imported; 0 messages known already.\n"
+    assert ran.out == f"{counts} were imported; 0 messages already known.\n"
     assert ran.err.startswith("skipped chatgpt.zip: ")
     assert list((empty.data_dir / "backups").iterdir()) == []
     folder = tmp_path / "exports"

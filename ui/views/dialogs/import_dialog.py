@@ -246,7 +246,7 @@ def _report_text(report: ImportReport) -> str:
             "{count} known conversations stay in the trash.", report.in_trash,
         )),
         (report.duplicates, trn(
-            "{count} message was known already.", "{count} messages were known already.",
+            "{count} message was already known.", "{count} messages were already known.",
             report.duplicates,
         )),
         (report.forgotten, trn(
