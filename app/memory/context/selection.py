@@ -247,20 +247,22 @@ class _Selector:
     def select_hints(self) -> None:
         """Select the best of what was left out, one line for each turn, fact or summary.
 
-        A fact and the turn it comes from count as one. Summaries come last: they say what the turns
-        say, but less.
+        A fact and the turn it comes from count as one, and so do those of one sentence. Summaries come
+        last: they say what the turns say, but less.
         """
         self.budget.introduce(recalled_text.INTRO_TO_HINTS)
         shown: set[tuple[bool, int]] = {(True, each) for each in self._exchanges}
-        most = len(shown) + _MAX_HINTS
+        most, sentences = len(shown) + _MAX_HINTS, set[str]()
         for entry in self.items.hints(self._why_not.may_hint):
             item, line = entry.item, entry.hint
             key = (item.exchange_id is not None, item.exchange_id or item.passage_id)
             if key in shown or line is None or line.text in self._context.lines:
                 continue
-            if self.budget.put(recalled_text.HINTS, line) is None:
+            sentence = line.text.rpartition("> ")[2].rstrip(" .…\n").casefold()
+            if sentence in sentences or self.budget.put(recalled_text.HINTS, line) is None:
                 continue
             shown.add(key)
+            sentences.add(sentence)
             tokens = tokens_of(size_of(line.text))
             entry.item = replace(
                 item, layer=RecallLayer.HINT, tokens=tokens, injected=True, dropped_by=""

@@ -339,7 +339,8 @@ def test_a_hint_gives_what_the_request_does_not_say_yet() -> None:
         conversations=(talk(60, relevance=0.5, summary="By the river."),),
         history=(turn(700, "Behind the mill.", 0.5), turn(800, "By the river.", 0.5)),
     )
-    assert len(injected(planned(found), RecallLayer.HINT)) == 3
+    hints = injected(planned(found), RecallLayer.HINT)
+    assert [each.passage_id for each in hints] == [1700, 1800], "the summary says it again"
     plan = planned(found, lines=frozenset({"    User:\n    > It stood here. By the river.\n"}))
     assert [each.passage_id for each in injected(plan, RecallLayer.HINT)] == [1700]
 
