@@ -201,8 +201,10 @@ class RunningExchange:
     async def _planned_again(self, request: ChatRequest, refusal: ContextTooLong) -> ChatRequest:
         """Return the request for the window that a refusal names."""
         self._was_refused = True
-        await self._stoppable(asyncio.to_thread(self._models.note_refusal, self._ref, refusal))
         rounds = request.messages[self._prepared_count :]
+        if (prompt := self._reply.prompt) is not None and not rounds:
+            refusal.estimated_tokens = sum(part.tokens for part in prompt.parts)
+        await self._stoppable(asyncio.to_thread(self._models.note_refusal, self._ref, refusal))
         again = await self._prepared()
         return replace(
             again, messages=(*again.messages, *rounds), tools_disabled=request.tools_disabled

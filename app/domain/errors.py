@@ -206,10 +206,12 @@ class ContextTooLong(RequestRejected):
     Attributes:
         limit_tokens: The window, if the server named it.
         prompt_tokens: The size of the prompt without the reply, if the server named it.
+        estimated_tokens: The size of the same prompt by our own estimate, if it is known.
     """
 
     limit_tokens: int | None = None
     prompt_tokens: int | None = None
+    estimated_tokens: int | None = None
 
     @property
     def is_by_reply(self) -> bool:

@@ -77,13 +77,17 @@ class ModelWindows:
         """Keep what a refusal says about a model's window. Blocking; raises StorageError.
 
         A window that it names is kept as it is, also where only a long reply exceeded it; one that
-        is known otherwise does not grow.
+        is known otherwise does not grow. Where a prompt is longer than its estimate, a window is less
+        in estimated tokens: else the same prompt would seem to fit.
         """
         known, tokens = self._known(ref), refusal.limit_tokens
         if tokens is None:
             tokens = int(self.tokens(ref) * _SHORTER)
         elif known.source is not WindowSource.ASSUMED:
             tokens = min(tokens, known.tokens)
+        estimated, prompt = refusal.estimated_tokens, refusal.prompt_tokens or 0
+        if estimated is not None and max(estimated, tokens) < prompt:
+            tokens = tokens * estimated // prompt
         row = (max(tokens, _LEAST_TOKENS), known.tokens)
         with self._writing:
             self._settings.set(_REFUSED, json.dumps(self._refused() | {str(ref): row}))

@@ -262,6 +262,26 @@ def test_a_full_conversation_is_compacted_and_goes_on(data_dir: Path, server: Lo
         assert "part number 0 of the boat" in sent[: sent.index("</earlier-summary-")]
 
 
+def test_a_prompt_that_was_longer_than_its_estimate_is_shortened(
+    data_dir: Path, server: Loopback
+) -> None:
+    with opened(data_dir) as store:
+        turns = ((f"Question {number}?", f"Answer {number}. " * 40) for number in range(40))
+        talked = add_conversation(store, *turns).conversation.id
+    with started(data_dir, server, CHAT) as services:
+        services.models.windows.put("friend:gpt-5", 4_096)
+        story = Story(services, server)
+        story.where = talked
+        refusal = error(
+            400,
+            message="This model's maximum context length is 4096 tokens. However, you requested 9000 "
+            "tokens (8000 in the messages, 1000 in the completion).",
+        )
+        assert story.say("thanks", (refusal,), (text("Yes."),)).status is ExchangeStatus.COMPLETED
+    first, again = (len(json.dumps(seen.body)) for seen in server.posts)
+    assert again < first * 0.6
+
+
 def test_a_message_after_a_long_import_is_small_and_reads_little(
     data_dir: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:

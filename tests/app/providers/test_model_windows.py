@@ -46,9 +46,12 @@ class Bench:
     def tokens(self) -> int:
         return self.windows.tokens(REF)
 
-    def refuse(self, limit: int | None, prompt: int | None = None) -> None:
+    def refuse(
+        self, limit: int | None, prompt: int | None = None, estimated: int | None = None
+    ) -> None:
         refusal = ContextTooLong("Too long")
         refusal.limit_tokens, refusal.prompt_tokens = limit, prompt
+        refusal.estimated_tokens = estimated
         self.windows.note_refusal(REF, refusal)
 
 
@@ -241,6 +244,16 @@ def test_a_window_that_a_refusal_names_is_kept_however_often(
     for _ in range(3):
         bench.refuse(limit, prompt)
         assert bench.tokens() == tokens
+
+
+@pytest.mark.parametrize(
+    ("estimated", "tokens"), [(2_500, 2_048), (6_000, 4_096), (5_000, 4_096), (0, 512)]
+)
+def test_a_window_is_less_in_estimates_that_were_too_low(
+    bench: Bench, estimated: int, tokens: int
+) -> None:
+    bench.refuse(4_096, 5_000, estimated)
+    assert bench.tokens() == tokens
 
 
 def test_refusals_of_many_models_are_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
