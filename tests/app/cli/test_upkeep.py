@@ -245,9 +245,12 @@ def test_restore(program: CommandLine, tmp_path: Path, capsys: pytest.CaptureFix
     backup, damaged = tmp_path / "backup.duckdb", program.data_dir / "damaged"
     program.done("backup", backup)
     (tmp_path / "letter.txt").write_text("Dear all, " * 2000)
+    whole = backup.read_bytes()
+    (tmp_path / "half.duckdb").write_bytes(whole[: len(whole) // 2])
     for name, message in (
         ("nowhere", "There is no file"), (".", "There is no file"),
         ("letter.txt", "'letter.txt' is not a database of this program"),
+        ("half.duckdb", "The file 'half.duckdb' is damaged"),
         ("data/commonplace.duckdb", "is the database itself"),
     ):  # fmt: skip
         refused = program("restore", tmp_path / name)
