@@ -106,7 +106,7 @@ class Named(Protocol):
 
 
 def find_named(name: str, records: Iterable[N], other_than: str = "") -> N | None:
-    """Return the record with a name (any case) or uid, if its uid is another than this."""
+    """Return the first record with this name (any case) or uid; the one with uid `other_than` does not count."""
     wanted = one_line_name(name).casefold()
     found = (each for each in records if wanted in (each.name.casefold(), each.uid))
     return next((each for each in found if each.uid != other_than), None)
