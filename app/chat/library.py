@@ -4,9 +4,11 @@ Blocking: the window calls these from a pool, the command line directly. Each me
 the change is durable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
 
 from app.domain.changes import (
     Change,
@@ -66,6 +68,23 @@ class ConversationView:
         return not self.path or self.path[-1].message_ids[-1] == leaf
 
 
+class AgentLink(NamedTuple):
+    """A conversation at the other end of a link between an agent and its subagent.
+
+    `exchange` is the turn of the agent that was running when the subagent began, None if that cannot be told.
+    """
+
+    conversation: Conversation
+    exchange: Exchange | None
+
+
+class AgentLinks(NamedTuple):
+    """The conversation whose agent started another one, and those that were started from it, oldest first."""
+
+    started_by: AgentLink | None = None
+    subagents: tuple[AgentLink, ...] = ()
+
+
 class Library:
     """Reads and changes conversations."""
 
@@ -99,6 +118,19 @@ class Library:
             summary=summary.text if summary else "",
             path=path,
             siblings=tuple(tuple(places[exchange.parent_id]) for exchange in path),
+        )
+
+    def agent_links(self, conversation_id: ConversationId) -> AgentLinks:
+        """Return the agent and the subagents of a conversation; raise NotFound."""
+        began_at = self._conversations.get(conversation_id).created_at
+        subagents = self._conversations.subagents(conversation_id)
+        turns = self._exchanges.of(conversation_id) if subagents else ()
+        started_by = None
+        if (agent := self._conversations.started_by(conversation_id)) is not None:
+            started_by = AgentLink(agent, _turn_at(self._exchanges.of(agent.id), began_at))
+        return AgentLinks(
+            started_by,
+            tuple(AgentLink(each, _turn_at(turns, each.created_at)) for each in subagents),
         )
 
     def exchange_at(self, conversation_id: int, turn_number: int) -> Exchange:
@@ -287,6 +319,14 @@ def _newest_leaf(exchanges: Sequence[Exchange], start: Exchange) -> Exchange:
     while (child := newest_child.get(leaf.id)) is not None:
         leaf = child
     return leaf
+
+
+def _turn_at(exchanges: Iterable[Exchange], at: datetime) -> Exchange | None:
+    """Return the turn that ran at a time; None if several began at once, as in a log without times."""
+    begun = [each for each in exchanges if each.started_at <= at]
+    last = max(begun, key=lambda each: (each.started_at, each.id), default=None)
+    same = {each.turn_number for each in begun if last and each.started_at == last.started_at}
+    return last if len(same) == 1 else None
 
 
 def no_turn(conversation_id: int, turn_number: int, turns: int) -> NotFound:

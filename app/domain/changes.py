@@ -97,7 +97,8 @@ class TagsChanged(Change):
 class OriginsAdded(Change):
     """Origins of imported records: pairs of the source's id and the local id.
 
-    `kind` is "conversation" or "message"; `source`, `kind` and the source's id are unique together.
+    `kind` is "conversation", "message" or "subagent", whose id there follows that of the conversation which
+    started it, after a slash; `source`, `kind` and the source's id are unique together.
     """
 
     source: str

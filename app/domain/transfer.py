@@ -54,11 +54,15 @@ class PortableTurn:
 
 @dataclass(frozen=True, slots=True)
 class PortableOrigin:
-    """Where a conversation was imported from: the ids there of itself and of messages by uid."""
+    """Where a conversation was imported from: the ids there of itself and of messages by uid.
+
+    A conversation may have several ids there. `parent` is that of the one whose agent started it.
+    """
 
     source: str
     source_id: str
     messages: tuple[tuple[str, str], ...] = ()
+    parent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +209,11 @@ class ImportedConversation:
     `source` is the importer's name ("chatgpt", "claude", "commonplace"); `visible_leaf` is the source
     id of the last visible message. `skipped` lists messages that could not be read. An empty `title`
     means none. `statements` are what its program remembers of the user, offered as facts. One that `is_undated` has the time of its file, of which uids are not derived.
-    The messages of one that `is_list` do not answer each other: new ones follow the last one here. Only exports of
-    Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`,
-    `recalls`, `preset` (a uid, "" for the default), `project` (a uid, "" for none), `origins` and `turns`; `library`, `presets`, `profile` and facts that the user wrote
-    come in a conversation without messages.
+    The messages of one that `is_list` do not answer each other: new ones follow the last one here. `origins` are
+    other ids of the conversation, and what started it. Only exports of Commonplace contain `uid`, `title_origin`,
+    `first_source` (the source of an earlier import), `facts`, `recalls`, `preset` (a uid, "" for the default),
+    `project` (a uid, "" for none) and `turns`; `library`, `presets`, `profile` and facts that the user wrote come
+    in a conversation without messages.
     """
 
     source: str

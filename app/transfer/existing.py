@@ -242,11 +242,31 @@ def message_origins(
     return OriginsAdded(found.source, "message", tuple(pairs))
 
 
+def without_origins(
+    store: Store, batch: Iterable[ImportedConversation]
+) -> frozenset[ConversationKey]:
+    """Return which conversations have other ids, or were started by one, that are not stored."""
+    wanted: dict[tuple[str, str], dict[str, ConversationKey]] = {}
+    for found in batch:
+        for each in earlier_origins(found, ConversationId(0), {}):
+            for source_id, _ in each.pairs:
+                wanted.setdefault((each.source, each.kind), {})[source_id] = key_of(found)
+    missing: set[ConversationKey] = set()
+    for (source, kind), keys in wanted.items():
+        known = Conversations(store).imported_ids(source, kind, keys)
+        missing.update(key for source_id, key in keys.items() if source_id not in known)
+    return frozenset(missing)
+
+
 def earlier_origins(
     found: ImportedConversation, conversation_id: ConversationId, ids: Mapping[str, MessageId]
 ) -> Iterable[OriginsAdded]:
-    """Yield the origins that another library knew, so that its imports are recognized here too."""
+    """Yield other ids of a conversation, what started it, and what another library knew of its messages."""
     for origin in found.origins:
         pairs = tuple((key, ids[uid]) for uid, key in origin.messages if uid in ids)
         yield OriginsAdded(origin.source, "conversation", ((origin.source_id, conversation_id),))
-        yield OriginsAdded(origin.source, "message", pairs)
+        if origin.parent:
+            link = f"{origin.parent}/{origin.source_id}"
+            yield OriginsAdded(origin.source, "subagent", ((link, conversation_id),))
+        if pairs:
+            yield OriginsAdded(origin.source, "message", pairs)

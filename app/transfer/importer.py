@@ -48,6 +48,7 @@ from app.transfer.existing import (
     richer,
     uid_of,
     visible_leaf,
+    without_origins,
 )
 from app.transfer.growth import addition_to, has_grown, may_grow
 from app.transfer.other_records import imported_summary_changes, known_uids
@@ -131,6 +132,7 @@ class ConversationImporter:
         names = {key_of(found): names_of(found) for found in batch if key_of(found) not in existing}
         forgotten = forgotten_uids(self._store, chain.from_iterable(names.values()))
         self._read_growing(batch, existing)
+        self._without_origins = without_origins(self._store, batch)
         pending = []
         for found in batch:
             self._store.throttle()
@@ -284,6 +286,8 @@ class ConversationImporter:
             if not known.conversation.private:
                 exchanges = self._exchanges.of(here) if found.summaries else ()
                 changes += self._newer_summaries(found, known, exchanges, known.message_ids)
+            if key_of(found) in self._without_origins:
+                changes += earlier_origins(found, here, known.message_ids)
             return changes, ImportCounts(duplicates=duplicates)
         conversation = known.conversation
         added = self._messages(found, new, here, known_ids, conversation.created_at)

@@ -34,7 +34,12 @@ from ui.presenters.conversation.composer import (
 )
 from ui.presenters.conversation.inspector import ExplainPresenter, InspectorPresenter
 from ui.presenters.conversation.list_commands import ConversationCommands, Removal
-from ui.presenters.conversation.navigation import FindPresenter, HistoryPresenter, LinkPresenter
+from ui.presenters.conversation.navigation import (
+    AgentLinkPresenter,
+    FindPresenter,
+    HistoryPresenter,
+    LinkPresenter,
+)
 from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.conversation.recall import RecallPresenter
 from ui.presenters.conversation.reply_and_draft import NEW_PRIVATE
@@ -192,6 +197,7 @@ class CreatedPresenters(QObject):
         self.links = LinkPresenter(
             bridge, services.library, banner, self.documents.open_page, conversation.open
         )
+        AgentLinkPresenter(bridge, services.library, self._window.chat, conversation)
         self.topics = TopicsPresenter(
             bridge, services.topics, services.projects, self._window.chat, memory.inspector.related,
             self._window.sidebar.search, conversation,

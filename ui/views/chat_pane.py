@@ -90,7 +90,11 @@ class ChatPane(QWidget):
         self.trail = button(
             self, "", kind="quiet", tip=tr("Earlier conversations about this topic")
         )
-        self.trail.hide()
+        self.agents = button(
+            self, "", kind="quiet", tip=tr("The conversations of its agent and subagents")
+        )
+        for each in (self.trail, self.agents):
+            each.hide()
         self.notice = Notice(self)
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.notice)
@@ -120,7 +124,7 @@ class ChatPane(QWidget):
     @property
     def stops(self) -> list[QWidget]:
         """The tab order, once built."""
-        head = [self.title, self._summaries, self._memory, self.trail]
+        head = [self.title, self._summaries, self._memory, self.agents, self.trail]
         shown = [*stops_in(self.find_bar), *stops_in(self.welcome), self.transcript]
         return [*head, *shown, self.state.action, *self.composer.stops]
 
@@ -181,8 +185,15 @@ class ChatPane(QWidget):
 
     def show_trail(self, text: str) -> None:
         """Say above the conversation which one it is about its topic; "" says nothing."""
-        self.trail.setAccessibleName(text)
-        self.trail.setVisible(bool(text))
+        self._show_line(self.trail, text)
+
+    def show_agents(self, text: str) -> None:
+        """Say above the conversation what started it, or what was started from it; "" says nothing."""
+        self._show_line(self.agents, text)
+
+    def _show_line(self, line: QPushButton, text: str) -> None:
+        line.setAccessibleName(text)
+        line.setVisible(bool(text))
         self._fit_head()
 
     def show_model(self, model: str) -> None:
@@ -202,7 +213,7 @@ class ChatPane(QWidget):
         head.setSpacing(_EDGE_PX)
         parts = (self.status, self.state, self.composer)
         self._foot = filled(QVBoxLayout(), *parts, margins=(_EDGE_PX, 4, _EDGE_PX, 12))
-        trail = row_of(self.trail, None)
+        trail = row_of(self.agents, self.trail, None)
         # Its text below that of the title.
         trail.setContentsMargins(_EDGE_PX + _OUTDENT_PX, 0, _EDGE_PX, 0)
         self._body = QGridLayout()
@@ -218,10 +229,12 @@ class ChatPane(QWidget):
         is_wide = self.width() >= _WIDE_PX
         self._summaries.setVisible(self._has_summaries and is_wide)
         self._memory.setVisible(is_wide and self._stack.count() > 1)  # once built
-        if text := self.trail.accessibleName():
-            metrics, room = self.trail.fontMetrics(), self.width() - 2 * (_EDGE_PX + _OUTDENT_PX)
-            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
-            self.trail.setText(text.replace("&", "&&"))
+        lines = [each for each in (self.agents, self.trail) if each.accessibleName()]
+        room = (self.width() - 2 * (_EDGE_PX + _OUTDENT_PX)) // max(1, len(lines))
+        for each in lines:
+            text, mode = each.accessibleName(), Qt.TextElideMode.ElideRight
+            text = each.fontMetrics().elidedText(text, mode, room)
+            each.setText(text.replace("&", "&&"))
 
     def _fit_foot(self) -> None:
         """Put the composer, the banner and a notice into the column of the text."""

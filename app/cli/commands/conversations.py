@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.chat.exchange_loop import ExchangeLoop
-from app.chat.library import Library, no_turn
+from app.chat.library import AgentLink, AgentLinks, Library, no_turn
 from app.cli.terminal import Terminal, members
 from app.domain.conversations import (
     FORGOTTEN,
@@ -85,10 +85,13 @@ def _show_conversation(
     messages = library.messages(exchanges)
     summaries = summarized.latest("exchange", [each.id for each in exchanges])
     texts = {each: summary.text for each, summary in summaries.items()}
+    links = library.agent_links(conversation_id)
     if terminal.as_json:
         found = coverage.of_turns([each.id for each in exchanges])
         document = _head(view.conversation, view.tags) | {
             "summary": view.summary or None,
+            "started_by": links.started_by and _agent(links.started_by),
+            "subagents": [_agent(each) for each in links.subagents],
             "turns": [
                 _turn(each, messages[each.id], texts.get(each.id), found.get(each.id, _DELETED))
                 for each in exchanges
@@ -96,7 +99,7 @@ def _show_conversation(
         }
         terminal.document(document)
     else:
-        _print(view.conversation, exchanges, messages, terminal)
+        _print(view.conversation, links, exchanges, messages, terminal)
 
 
 _CHANGES: Mapping[str, tuple[str, Callable[[Library, ConversationId], None]]] = {
@@ -154,13 +157,29 @@ def _turn(
     }
 
 
+def _agent(link: AgentLink) -> dict[str, Any]:
+    turn = link.exchange and link.exchange.turn_number
+    return {
+        "conversation_id": link.conversation.id,
+        "title": link.conversation.title,
+        "at_turn": turn,
+    }
+
+
 def _print(
     conversation: Conversation,
+    links: AgentLinks,
     exchanges: Sequence[Exchange],
     messages: Mapping[ExchangeId, Sequence[Message]],
     terminal: Terminal,
 ) -> None:
     terminal.line(f"# {conversation.title}")
+    if (agent := links.started_by) is not None:
+        turn = f":{agent.exchange.turn_number}" if agent.exchange else ""
+        terminal.line(f"Started by [{agent.conversation.id}{turn}] {agent.conversation.title}")
+    for subagent in links.subagents:
+        turn = f" in turn {subagent.exchange.turn_number}" if subagent.exchange else ""
+        terminal.line(f"Started [{subagent.conversation.id}]{turn}: {subagent.conversation.title}")
     for exchange in exchanges:
         status = "" if exchange.status.value == "completed" else f" ({exchange.status.value})"
         terminal.line(f"\n## [{exchange.conversation_id}:{exchange.turn_number}]{status}")

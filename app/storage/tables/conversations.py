@@ -35,6 +35,12 @@ from app.storage.engine.store import StoreReader
 
 CONVERSATION_COLUMNS = columns_of(Conversation)
 _FOUND = "WITH found AS (SELECT id, source, project FROM conversation WHERE NOT private AND deleted_at IS NULL)"
+_SUBAGENTS = (
+    "FROM origin s JOIN origin own ON own.kind = 'conversation' AND own.source = s.source "
+    "AND own.local_id = s.local_id JOIN origin parent ON parent.kind = 'conversation' "
+    "AND parent.source = s.source AND parent.source_id || '/' || own.source_id = s.source_id "
+    "WHERE s.kind = 'subagent'"
+)
 _NO_CONVERSATION = 0  # the draft of a conversation that has not begun
 
 _CONVERSATION = Table(
@@ -48,7 +54,7 @@ _ORIGIN = Table(
     "origin",
     "source, kind, source_id, local_id",
     "source, kind, source_id",
-    "(kind = 'conversation' AND local_id IN (SELECT unnest($1))) OR (kind = 'message' AND "
+    "(kind <> 'message' AND local_id IN (SELECT unnest($1))) OR (kind = 'message' AND "
     f"local_id IN (SELECT id FROM message WHERE {OF_CONVERSATIONS}))",
 )
 
@@ -145,10 +151,14 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
 def _write_origins(connection: Connection, batch: Batch, _state: State) -> None:
     """Leave out the origins of records that were forgotten after the change was journalled."""
     rows = batch.rows["origin"]
-    for table in ("message", "conversation"):
-        named = {row[3] for row in rows.values() if row[1] == table}
+    for table, is_message in (("message", True), ("conversation", False)):
+        named = {row[3] for row in rows.values() if (row[1] == "message") is is_message}
         present = connection.existing_ids(table, batch.rows[table], named)
-        rows = {key: row for key, row in rows.items() if row[1] != table or row[3] in present}
+        rows = {
+            key: row
+            for key, row in rows.items()
+            if (row[1] == "message") is not is_message or row[3] in present
+        }
     _ORIGIN.write(connection, rows)
 
 
@@ -176,8 +186,10 @@ ORIGINS = Aggregate(
     {OriginsAdded: _origins},
     _write_origins,
     rules=tuple(
-        reference("origin.local_id", kind, "delete", where=f"kind = '{kind}'", label="imported id")
-        for kind in ("conversation", "message")
+        reference(
+            "origin.local_id", table, "delete", where=f"kind {sign} 'message'", label="imported id"
+        )
+        for table, sign in (("conversation", "<>"), ("message", "="))
     ),
 )
 
@@ -287,7 +299,7 @@ class Conversations(StoreReader):
     def imported_ids(self, source: str, kind: str, source_ids: Iterable[str]) -> Mapping[str, int]:
         """Return our id for each of the source's ids that was imported before.
 
-        `kind` is "conversation" or "message".
+        `kind` is one of `OriginsAdded`.
         """
         rows = self._store.rows(
             "SELECT source_id, local_id FROM origin WHERE source = ? AND kind = ? "
@@ -295,6 +307,25 @@ class Conversations(StoreReader):
             [source, kind, list(source_ids)],
         )
         return dict(rows)
+
+    def started_by(self, conversation_id: ConversationId) -> Conversation | None:
+        """Return the conversation whose agent started this one, if it is here and not in the trash."""
+        found = self._linked("parent.local_id", "s.local_id", conversation_id)
+        return found[0] if found else None
+
+    def subagents(self, conversation_id: ConversationId) -> tuple[Conversation, ...]:
+        """Return the conversations that agents started from this one and that are not in the trash, oldest first."""
+        return self._linked("s.local_id", "parent.local_id", conversation_id)
+
+    def _linked(
+        self, wanted: str, given: str, conversation_id: ConversationId
+    ) -> tuple[Conversation, ...]:
+        rows = self._store.rows(
+            f"SELECT {CONVERSATION_COLUMNS} FROM conversation WHERE deleted_at IS NULL AND id IN "
+            f"(SELECT {wanted} {_SUBAGENTS} AND {given} = ?) ORDER BY created_at, id",
+            [conversation_id],
+        )
+        return tuple(map(conversation_of, rows))
 
     def source_id_of(self, source: str, message_id: MessageId | None) -> str | None:
         """Return the source's id of a message, as `imported_ids` takes it; None if it was not imported."""

@@ -44,8 +44,10 @@ def portable_origins(
 ) -> tuple[PortableOrigin, ...]:
     """Return where other programs had a conversation; `uids` are those of its messages."""
     rows = store.rows(
-        "SELECT source, source_id FROM origin WHERE kind = 'conversation' AND local_id = ? "
-        "AND source <> ? ORDER BY source, source_id",
+        "SELECT o.source, o.source_id, coalesce(max(replace(s.source_id, '/' || o.source_id, '')), '') "
+        "FROM origin o LEFT JOIN origin s ON s.kind = 'subagent' AND s.source = o.source "
+        "AND s.local_id = o.local_id AND ends_with(s.source_id, '/' || o.source_id) "
+        "WHERE o.kind = 'conversation' AND o.local_id = ? AND o.source <> ? GROUP BY ALL ORDER BY ALL",
         [conversation_id, OWN_SOURCE],
     )
     if not rows:
@@ -64,6 +66,7 @@ def portable_origins(
                 for of, key, local_id in messages
                 if of == source and key.startswith(f"{source_id}/")
             ),
+            parent,
         )
-        for source, source_id in rows
+        for source, source_id, parent in rows
     )

@@ -3,20 +3,23 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import QPoint, QUrl
 from PySide6.QtGui import QDesktopServices
 
-from app.chat.library import ConversationView, Library
+from app.chat.library import AgentLink, AgentLinks, ConversationView, Library
 from app.domain.conversations import Exchange
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.links import SCHEME, Link, name_of_document, parse_document, parse_link
-from app.domain.translation import tr
+from app.domain.records.sources import SourceName
+from app.domain.translation import format_turn, tr, trn
 from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.conversation.turns import Position
-from ui.presenters.presenter import OpenDocument, OpenTurn, Presenter, ask_for_text
+from ui.presenters.presenter import OpenDocument, OpenTurn, Presenter, ask_for_text, show_menu
 from ui.rendering.links import LinkCheck, LinkOpener
+from ui.views.chat_pane import ChatPane
 from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.results import ResultsPlace
 from ui.views.sidebar import Sidebar
@@ -26,6 +29,7 @@ from ui.widgets.transcript.values import FindMark, searchable_text
 from ui.widgets.transcript.view import TranscriptView
 
 _PLACES_KEPT = 100
+_AGENTS_TASK = "agents"
 _FIND_TASK = "find"
 _MARKS_LIMIT = 10_000
 _BATCH_TURNS = 500
@@ -172,6 +176,64 @@ class FindPresenter(Presenter):
     def _on_closed(self) -> None:
         self._clear()
         self._transcript.setFocus()
+
+
+class AgentLinkPresenter(Presenter):
+    """Leads from the conversation of a coding agent to those of its subagents, and back."""
+
+    _library: Library
+    _chat: ChatPane
+    _conversation: ConversationPresenter
+
+    def _set_up(self) -> None:
+        self._links = AgentLinks()
+        self._shown_for: ConversationId | None = None
+        self._conversation.opened.connect(lambda _: self._refresh())
+        self._chat.agents.clicked.connect(self._on_clicked)
+        self._bridge.subscribe(lambda _: self._refresh(), "conversations")
+
+    def _refresh(self) -> None:
+        here = self._conversation.conversation_id
+        if here != self._shown_for:
+            self._bridge.cancel(_AGENTS_TASK)
+            self._show(AgentLinks())
+        self._shown_for, view = here, self._conversation.view
+        if here is not None and view is not None and view.conversation.source in list(SourceName):
+            self._bridge.load(
+                _AGENTS_TASK,
+                lambda: self._library.agent_links(here),
+                self._show,
+                lambda _: self._show(AgentLinks()),
+            )
+
+    def _show(self, links: AgentLinks) -> None:
+        self._links, parts = links, []
+        if links.started_by:
+            title = links.started_by.conversation.title or tr("Untitled")
+            parts.append(tr("Started by “{title}”").format(title=title))
+        if count := len(links.subagents):
+            parts.append(trn("{count} subagent", "{count} subagents", count))
+        self._chat.show_agents(" · ".join(parts))
+
+    def _on_clicked(self) -> None:
+        """Open what is at the other end, or list it: the agent first."""
+        show, (agent, subagents) = self._conversation.open, self._links
+        entries = [(_label(each), partial(show, each.conversation.id)) for each in subagents]
+        if agent:
+            turn = agent.exchange.id if agent.exchange else None
+            entries.insert(0, (_label(agent), partial(show, agent.conversation.id, turn)))
+        if len(entries) == 1:
+            entries[0][1]()
+        else:
+            button = self._chat.agents
+            show_menu(button, button.mapToGlobal(QPoint(0, button.height())), entries)
+
+
+def _label(link: AgentLink) -> str:
+    title = (link.conversation.title or tr("Untitled")).replace("&", "&&")
+    if link.exchange is None:
+        return title
+    return f"{title}\t{format_turn(link.exchange.turn_number)}"
 
 
 class LinkPresenter(Presenter):

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.conversations import Role, Text, ToolCall, ToolResult
-from app.domain.records.sources import SUBAGENT_TAG
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
@@ -105,7 +104,7 @@ class _SessionLog:
         ]
         self._titles["summary"] = own[-1] if own else ""
         for key, records in sorted(self._threads.items()):
-            found = records.finish(where, self._titles if not key else {}, is_subagent=bool(key))
+            found = records.finish(where, {} if key else self._titles, is_subagent=bool(key))
             yield without_automatic(found, where, by_program=records.by_program)
 
 
@@ -129,6 +128,7 @@ class _Records(Thread):
             str | None, str
         ] = {}  # what is between a record and those that name it
         self._folder: object = None
+        self._sessions: dict[str, None] = {}
         self._open: str | None = None
 
     def add(  # type: ignore[override]
@@ -145,6 +145,7 @@ class _Records(Thread):
         if not record.get("uuid"):
             self._continued_by[parent] = name
         self._last = name
+        self._sessions[identity(record.get("sessionId"))] = None
         self._folder = record.get("cwd") or self._folder
         self.by_program |= text_of(record.get("promptSource")) in _BY_PROGRAM
         self.by_program |= text_of(record.get("entrypoint")) in _BY_PROGRAM
@@ -174,10 +175,17 @@ class _Records(Thread):
     ) -> ImportedConversation | Skipped:
         named = ("custom-title", "/rename", "ai-title", "summary")
         shown = next(filter(None, (titles.get(each) for each in named)), "")
-        tags = project_tag(self._folder) + ((SUBAGENT_TAG,) if is_subagent else ())
         self.where = where
         self.leave_open(self._open)
-        return self.finished(self._first, shown, leaf=self._last, tags=tags)
+        sessions = list(filter(None, self._sessions))
+        return self.finished(
+            self._first,
+            shown,
+            leaf=self._last,
+            started_by=(sessions or [""])[-1] if is_subagent else None,
+            other_ids=() if is_subagent else sessions,
+            tags=project_tag(self._folder),
+        )
 
     def _after_results(self, name: str, parent: str | None, blocks: list[Part]) -> str | None:
         """Return what a tool result follows: the results of other calls of the same reply, if any."""

@@ -18,7 +18,6 @@ from typing import Any
 
 from app.domain.conversations import Role, Text
 from app.domain.errors import KnownError
-from app.domain.records.sources import SUBAGENT_TAG
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import Meter, NamedStream, open_export
 from app.transfer.importers.parsing.blocks import (
@@ -186,14 +185,18 @@ class _Rollout(Thread):
         origin, own = self._header.get("source"), self._ids[0] if self._ids else ""
         first = self._ids[-1] if len(self._ids) > 1 else ""  # copied with what it begins with
         first = first or identity(self._header.get("forked_from_id")) or own
-        is_subagent = isinstance(origin, dict) and "subagent" in origin and first == own
+        of = an_object(origin).get("subagent") if first == own else None
+        spawned = an_object(an_object(of).get("thread_spawn"))
+        parent = self._header.get("parent_thread_id") or spawned.get("parent_thread_id")
         found = self.finished(
             first,
             _titles(file.path).get(first, ""),
             self._header.get("timestamp"),
             leaf=self._path[-1][0] if self._path else None,
             archived="archived_sessions" in PurePath(file.path or file.name).parts,
-            tags=project_tag(self._header.get("cwd")) + ((SUBAGENT_TAG,) if is_subagent else ()),
+            started_by=None if of is None else parent or "",
+            other_ids=(own,) if own != first else (),
+            tags=project_tag(self._header.get("cwd")),
         )
         by_program = text_of(self._header.get("originator")) in _BY_PROGRAM or origin == "exec"
         return without_automatic(found, file.name, by_program=by_program)

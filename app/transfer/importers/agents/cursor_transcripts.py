@@ -15,7 +15,6 @@ from textwrap import dedent
 from typing import Any
 
 from app.domain.conversations import Role, Text
-from app.domain.records.sources import SUBAGENT_TAG
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import blocks_of, project_tag
 from app.transfer.importers.parsing.building import Imported
@@ -65,8 +64,11 @@ def read_transcript(file: NamedStream) -> Imported:
         thread.append(name, role, map(_typed, parts) if role is Role.USER else parts, at)
     ended = file.changed_at
     above = PurePath(file.path or file.name).parts
-    tags = project_tag(_project(above)) + ((SUBAGENT_TAG,) if "subagents" in above else ())
-    yield thread.finished(named, "", began or ended, ended, is_undated=True, tags=tags)
+    *_, parent, folder, _ = ("", "", *above)
+    yield thread.finished(
+        named, "", began or ended, ended, is_undated=True, tags=project_tag(_project(above)),
+        started_by=parent if folder == "subagents" else None,
+    )  # fmt: skip
 
 
 def _text_records(file: NamedStream) -> Iterator[tuple[int, dict[str, Any], str]]:

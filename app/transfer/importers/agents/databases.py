@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from app.domain.conversations import Role, Text, ToolResult
-from app.domain.records.sources import SUBAGENT_TAG
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
@@ -77,8 +76,8 @@ def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConve
             session.get("created_at"),
             session.get("updated_at"),
             archived=bool(session.get("archived_at")),
-            tags=project_tag(session.get("working_dir"))
-            + ((SUBAGENT_TAG,) if session.get("session_type") == "sub_agent" else ()),
+            started_by="" if session.get("session_type") == "sub_agent" else None,
+            tags=project_tag(session.get("working_dir")),
         )
         by_program = text_of(session.get("session_type")) in ("hidden", "scheduled")
         yield without_automatic(found, thread.where, by_program=by_program)
@@ -183,8 +182,8 @@ def _opencode_session(
         session.get("time_created"),
         session.get("time_updated"),
         archived=bool(session.get("time_archived")),
-        tags=project_tag(session.get("directory"))
-        + ((SUBAGENT_TAG,) if session.get("parent_id") else ()),
+        started_by=session.get("parent_id") or None,
+        tags=project_tag(session.get("directory")),
     )
 
 
@@ -242,6 +241,7 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             folder = bubble.get("workspaceProjectDir") or folder
             if own not in thread.nodes:
                 thread.append(own, role, list(_cursor_blocks(bubble)), at, model)
+        about = an_object(record.get("subagentInfo"))
         has_ended = record.get("status") == _CURSOR_ENDED and not record.get("generatingBubbleIds")
         if role is Role.ASSISTANT and not has_ended:
             thread.leave_open(thread.last)
@@ -251,7 +251,8 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             record.get("createdAt"),
             record.get("lastUpdatedAt"),
             archived=bool(record.get("isArchived")),
-            tags=project_tag(folder) + ((SUBAGENT_TAG,) if record.get("subagentInfo") else ()),
+            started_by=about.get("parentComposerId") or "" if about else None,
+            tags=project_tag(folder),
         )
     if "ItemTable" in tables(connection):
         yield from _cursor_tabs(connection, where)

@@ -9,7 +9,6 @@ from pathlib import PurePath
 from typing import Any
 
 from app.domain.conversations import Role, Text
-from app.domain.records.sources import SUBAGENT_TAG
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
@@ -144,15 +143,16 @@ class _Chat:
             thread.last = ends.get(self._known_as.get(parent or "", parent))
             _append(thread, name, record)
             ends[name] = thread.last
-        tags = project_tag(_folder(self._header, file))
-        tags += (SUBAGENT_TAG,) if text_of(self._header.get("kind")) == "subagent" else ()
+        *_, beside, parent, _ = ("", "", *PurePath(file.path or file.name).parts)
+        parent = parent if beside == "chats" else ""  # in a folder of its parent's name
         return thread.finished(
             self._header.get("sessionId"),
             self._header.get("summary"),
             self._header.get("startTime"),
             self._header.get("lastUpdated"),
             leaf=ends.get(self._path[-1]) if self._path else None,
-            tags=tags,
+            started_by=parent if text_of(self._header.get("kind")) == "subagent" else None,
+            tags=project_tag(_folder(self._header, file)),
         )
 
 

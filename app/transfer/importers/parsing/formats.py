@@ -8,14 +8,15 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from app.domain.conversations import Block, File, Role, Text
-from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
+from app.domain.records.sources import SUBAGENT_TAG
+from app.domain.transfer import ImportedConversation, ImportedMessage, PortableOrigin, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.building import ConversationTree, Imported
 from app.transfer.importers.parsing.values import (
@@ -172,19 +173,27 @@ class Thread(ConversationTree):
         updated_at: object = None,
         *,
         leaf: object = None,
+        started_by: object = None,
+        other_ids: Iterable[str] = (),
+        tags: tuple[str, ...] = (),
         **more: Any,
     ) -> ImportedConversation | Skipped:
         """Return the conversation, or the report that it has no messages; like `conversation`.
 
-        Its id, title and times are given as the export has them; `leaf` is `last` by default.
+        Its id, title and times are given as the export has them; `leaf` is `last` by default. `started_by` is
+        the id of the conversation whose agent started it, "" if that is not known, None for the user.
         """
+        tags += () if started_by is None else (SUBAGENT_TAG,)
         made = self.conversation(
             self._source, identity(source_id), title(heading), leaf or self.last,
-            moment(created_at), moment(updated_at), **more,
+            moment(created_at), moment(updated_at), tags=tags, **more,
         )  # fmt: skip
-        if isinstance(made, Skipped) and not made.where:
-            return Skipped(self.where, made.why)
-        return made
+        if isinstance(made, Skipped):
+            return made if made.where else Skipped(self.where, made.why)
+        origins = [PortableOrigin(self._source, each) for each in dict.fromkeys(other_ids)]
+        if parent := identity(started_by):
+            origins.append(PortableOrigin(self._source, made.source_id, parent=parent))
+        return replace(made, origins=tuple(origins)) if origins else made
 
 
 def text_name(text: str) -> str:
