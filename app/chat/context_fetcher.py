@@ -8,13 +8,13 @@ however busy the machine is. A notice names what is missing.
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.chat.planner import ExchangePlan
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId
-from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext
+from app.domain.recall import RecallSettings, RetrievalResult, RetrievedFact, SegmentContext
 from app.domain.translation import tr_noop
 from app.memory.core_memory import CoreMemoryService
 from app.storage.engine.store import Store
@@ -188,13 +188,20 @@ class ContextFetcher:
 
     def _take(self, fetched: FetchedContext, found: RetrievalResult) -> None:
         """Make a result that of the context, with the turn numbers of its facts."""
-        sources = {fact.exchange_id for fact in found.facts if fact.exchange_id is not None}
+        every = (*found.facts, *found.asked_facts, *found.newer)
+        sources = {fact.exchange_id for fact in every if fact.exchange_id is not None}
         exchanges = self._exchanges.by_ids(sources) if sources else {}
         hidden = self._exchanges.not_shown(sources)
-        facts = tuple(replace(f, is_shown=f.exchange_id not in hidden) for f in found.facts)
+
+        def placed(facts: Iterable[RetrievedFact]) -> tuple[RetrievedFact, ...]:
+            return tuple(replace(each, is_shown=each.exchange_id not in hidden) for each in facts)
+
         with self._lock:
             fetched.turn_numbers = {each: exchanges[each].turn_number for each in exchanges}
-            fetched.found = replace(found, facts=facts)
+            fetched.found = replace(
+                found, facts=placed(found.facts), asked_facts=placed(found.asked_facts),
+                newer=placed(found.newer),
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,7 +227,10 @@ class QuoteUnit:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedFact:
-    """A current fact; `is_shown` when its turn is on the visible path."""
+    """A current fact; `is_shown` when its turn is on the visible path.
+
+    `replaces` is the exchange that states what it replaced.
+    """
 
     match: MatchScore
     text: str
@@ -236,6 +239,7 @@ class RetrievedFact:
     exchange_id: ExchangeId | None
     message_id: MessageId | None
     is_shown: bool = True
+    replaces: ExchangeId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +309,8 @@ class RetrievalResult:
     """All retrieved items; `notice` describes why parts of the search did not run, one a line.
 
     `mentioned` and `asked_facts` are what the message asks for, whatever the relevance: conversations after
-    an @ or of the days that it is about, and facts.
+    an @ or of the days that it is about, and facts. `newer` are facts that replaced what a found turn
+    states.
     """
 
     facts: tuple[RetrievedFact, ...] = ()
@@ -318,11 +323,18 @@ class RetrievalResult:
     mentioned: tuple[RetrievedConversation, ...] = ()
     asked_facts: tuple[RetrievedFact, ...] = ()
     documents: tuple[RetrievedDocument, ...] = ()
+    newer: tuple[RetrievedFact, ...] = ()
+
+    @property
+    def turns(self) -> tuple[RetrievedExchange, ...]:
+        """All turns found."""
+        talks = (*self.mentioned, *self.conversations)
+        return (*(turn for talk in talks for turn in talk.exchanges), *self.history)
 
     @property
     def quoted_conversations(self) -> frozenset[ConversationId]:
         """The other conversations that anything found comes from."""
-        found = (each.conversation_id for each in (*self.facts, *self.asked_facts))
+        found = (each.conversation_id for each in (*self.facts, *self.asked_facts, *self.newer))
         facts = {each for each in found if each is not None}
         mentioned = {each.conversation_id for each in self.mentioned}
         return frozenset(self.titles) | facts | mentioned
@@ -339,6 +351,7 @@ class RetrievalResult:
             titles={each: title for each, title in self.titles.items() if each in kept},
             mentioned=tuple(each for each in self.mentioned if each.conversation_id in kept),
             asked_facts=tuple(each for each in self.asked_facts if each.conversation_id in kept),
+            newer=tuple(each for each in self.newer if each.conversation_id in kept),
         )
 
 

@@ -45,6 +45,7 @@ def narrowed(
             documents=(),
             mentioned=(),
             asked_facts=(),
+            newer=(),
         )
     if not settings.auto_rag_enabled:
         found = replace(found, earlier=())
@@ -55,6 +56,7 @@ def narrowed(
         found,
         facts=found.facts[: with_spare(settings.rag_fact_limit)],
         asked_facts=found.asked_facts if settings.rag_fact_limit else (),
+        newer=found.newer if settings.rag_fact_limit else (),
         conversations=tuple(
             replace(each, exchanges=each.exchanges[: exchanges + SPARE])
             for each in found.conversations[: settings.rag_conversation_limit + SPARE]
@@ -75,6 +77,7 @@ def _without_quoted(found: RetrievalResult, quoted: frozenset[PassageId]) -> Ret
         found,
         facts=kept(found.facts),
         asked_facts=kept(found.asked_facts),
+        newer=kept(found.newer),
         mentioned=kept_of(found.mentioned),
         conversations=kept_of(found.conversations),
         history=kept(found.history),

@@ -83,6 +83,7 @@ def select_within(
     selector.select_conversations(found.conversations)
     selector.select_turns(RecallLayer.HISTORY, found.history, "rag_history_limit")
     selector.select_facts(found.asked_facts, are_asked_for=True)
+    selector.select_newer(found.newer)
     selector.select_facts(found.facts)
     selector.select_hints()
     selector.extend_quotations()
@@ -114,6 +115,7 @@ class _Selector:
         self._why_not = Refusals(settings, context, found)
         self._quotations: dict[PassageId, GrowingQuotation] = {}
         self._exchanges: set[ExchangeId] = set()
+        self._stated: set[ExchangeId] = set()  # that facts come from
         self.items = ItemList()
         self.budget = budget
 
@@ -220,10 +222,16 @@ class _Selector:
                 self._exchanges.add(turn.exchange_id)
         return has_any
 
+    def select_newer(self, facts: Sequence[RetrievedFact]) -> None:
+        """Select the facts that replaced what a quoted turn states: it may share no word with them."""
+        self.select_facts(
+            [each for each in facts if each.replaces in self._exchanges], are_asked_for=True
+        )
+
     def select_facts(self, facts: Sequence[RetrievedFact], *, are_asked_for: bool = False) -> None:
         """Select facts; for one that a quoted turn says, that turn's sentence is quoted instead.
 
-        Those that the message asks for are limited by the budget only.
+        Those that the message asks for, or that it must not do without, are limited by the budget only.
         """
         taken = 0
         for fact in facts:
@@ -242,16 +250,18 @@ class _Selector:
                 why_not = self._why_not.no_room()
             source, layer = _source_of(fact), RecallLayer.FACT
             self.items.add(layer, fact.match, source, piece, why_not, fact.text, hint=piece)
+            if not why_not and fact.exchange_id is not None:
+                self._stated.add(fact.exchange_id)
             taken += why_not in ("", NOT_THIS_TIME)
 
     def select_hints(self) -> None:
         """Select the best of what was left out, one line for each turn, fact or summary.
 
-        A fact and the turn it comes from count as one, and so do those of one sentence. Summaries come
-        last: they say what the turns say, but less.
+        A fact and the turn it comes from count as one, the fact quoted or not, and so do those of one
+        sentence. Summaries come last: they say what the turns say, but less.
         """
         self.budget.introduce(recalled_text.INTRO_TO_HINTS)
-        shown: set[tuple[bool, int]] = {(True, each) for each in self._exchanges}
+        shown: set[tuple[bool, int]] = {(True, each) for each in self._exchanges | self._stated}
         most, sentences = len(shown) + _MAX_HINTS, set[str]()
         for entry in self.items.hints(self._why_not.may_hint):
             item, line = entry.item, entry.hint

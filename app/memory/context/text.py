@@ -64,6 +64,8 @@ def fact_piece(found: RetrievedFact, turn_number: int | None) -> PromptPiece:
             found.conversation_id, turn_number, found.exchange_id, is_shown=found.is_shown
         )
         place += f" · {link}"
+    if found.replaces is not None:
+        place += f" · newer than exchange {found.replaces}"
     head = f"- {found.match.kind.value} {found.match.passage_id} · {_date(found.said_at)}{place}\n"
     return PromptPiece(head + _quoted(found.text), found.conversation_id, found.match.passage_id)
 

@@ -1,6 +1,7 @@
 """Recall of facts and saved texts: short statements that rank apart and share one limit."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, count, islice
 
 import numpy as np
@@ -59,6 +60,20 @@ class FactRecall:
             return ()
         ranked = self.listed(refused(retrieval.verdicts), boundary)
         return self._retrieved(retrieval.unquoted(ranked), retrieval)
+
+    def newer(self, retrieval: Retrieval, boundary: Boundary) -> tuple[RetrievedFact, ...]:
+        """Return the facts inside a boundary that replaced what the found turns state."""
+        found = retrieval.found
+        exchanges = {each.exchange_id for each in found.turns}
+        exchanges.update(each.exchange_id for each in found.earlier)
+        if not exchanges or not retrieval.settings.rag_fact_limit:
+            return ()
+        replaced = self._facts.newer_than(exchanges)
+        shown = self._search.pools().sides[PassageKind.FACT]
+        inside = (each for each in replaced if each in shown and boundary.holds(each))
+        ranked = [Ranked(part_id(each, 0), 0.0, 0.0, None, 0.0) for each in inside]
+        newer = self._retrieved(retrieval.unquoted(ranked), retrieval)
+        return tuple(replace(each, replaces=replaced[each.match.passage_id]) for each in newer)
 
     def listed(self, left_out: IdSet, boundary: Boundary) -> list[Ranked]:
         """Return the saved texts and current facts inside a boundary: pinned facts, then the newest.

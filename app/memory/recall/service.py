@@ -246,6 +246,8 @@ class RecallService:
             retrieval.attempt(lambda: self._documents(prepared, retrieval))
         if settings.auto_rag_enabled and segment.exchange_ids:
             retrieval.attempt(lambda: self._earlier(prepared, retrieval))
+        if settings.rag_enabled:
+            retrieval.attempt(lambda: self._newer(retrieval))
 
     def _asked_for(self, question: str, retrieval: Retrieval) -> None:
         boundary = self._boundary(retrieval)
@@ -341,6 +343,10 @@ class RecallService:
     def _statements(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         found = self._fact_recall.retrieve(prepared, retrieval, self._boundary(retrieval))
         retrieval.found = replace(retrieval.found, facts=found)
+
+    def _newer(self, retrieval: Retrieval) -> None:
+        newer = self._fact_recall.newer(retrieval, self._boundary(retrieval))
+        retrieval.found = replace(retrieval.found, newer=newer)
 
     def _documents(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         found = self._document_recall.retrieve(prepared, retrieval, self._boundary(retrieval))

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from app.domain.changes import Change, FactPut, PassagesPut
 from app.domain.errors import NotFound
-from app.domain.ids import ConversationId, PassageId
+from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.records.facts import Fact, FactCategory, FactVersion
 from app.domain.text import content_hash
@@ -118,6 +118,20 @@ class Facts(StoreReader):
         return self._facts(
             "f.superseded_by = ? ORDER BY f.valid_until DESC, f.id DESC", [fact_id], _FACTS
         )
+
+    def newer_than(self, exchange_ids: Iterable[int]) -> Mapping[PassageId, ExchangeId]:
+        """Return the current facts that superseded what some exchanges state, with one of these."""
+        rows = self._store.rows(
+            "WITH RECURSIVE newer AS (SELECT v.exchange_id AS source, f.superseded_by AS id "
+            "FROM fact_version v JOIN fact f ON f.id = v.fact_id "
+            "WHERE v.exchange_id IN (SELECT unnest(?)) AND f.superseded_by IS NOT NULL "
+            "UNION SELECT source, f.superseded_by FROM newer JOIN fact f USING (id) "
+            "WHERE f.superseded_by IS NOT NULL) "
+            f"SELECT id, max(source) FROM newer JOIN {_FACTS} USING (id) "
+            "WHERE f.valid_until IS NULL GROUP BY id ORDER BY id",
+            [list(exchange_ids)],
+        )
+        return dict(rows)
 
     def stored(self, fact_id: int) -> Fact:
         """Return a stored fact, hidden or not; raise NotFound."""

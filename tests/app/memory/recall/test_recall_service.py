@@ -14,9 +14,20 @@ from app.domain.changes import FactPut
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recall import RecallSettings, RecentTurn, RetrievalResult, SegmentContext, Verdict
+from app.domain.recall import (
+    RecalledItem,
+    RecallLayer,
+    RecallSettings,
+    RecentTurn,
+    RetrievalResult,
+    SegmentContext,
+    Verdict,
+)
 from app.domain.results import FoundAnswer
+from app.memory.context.items import SelectionContext
 from app.memory.context.narrowing import narrowed
+from app.memory.context.selection import select_recalled
+from app.memory.context.token_budget import RecallRoom
 from app.memory.core_memory import ArchivalMemoryService
 from app.memory.recall.service import RecallService
 from app.storage.tables.passages.recall_reads import RecallReads
@@ -87,6 +98,38 @@ def test_current_facts_are_found_with_their_source(library: RecallLibrary) -> No
     (found,) = library.recall(DOCTOR).facts
     assert (found.text, found.exchange_id) == (fact.text, library.about_cat.exchanges[0].id)
     assert found.match.relevance >= FLOOR
+
+
+def test_a_turn_comes_with_the_current_fact_that_replaced_what_it_states(
+    library: RecallLibrary,
+) -> None:
+    later = add_conversation(library.store, "Bell has taken over the practice.", title="Practice")
+    now = library.fact("Bell has taken over the practice", later)
+    middle = library.fact("Crane was there", valid_until=AT, superseded_by=now.id)
+    library.fact(CAT, library.about_cat, valid_until=AT, superseded_by=middle.id)
+    turn = library.about_cat.exchanges[0].id
+    found = library.recall(WHO)
+    assert [(each.text, each.replaces) for each in found.newer] == [(now.text, turn)]
+    chosen = selected(found)
+    assert (RecallLayer.FACT, now.id) in chosen
+    assert later.exchanges[0].id not in [
+        each.exchange_id for each in chosen.values() if each.layer is RecallLayer.HINT
+    ]
+    assert not library.recall("How do bees find their way home?").newer
+    assert not library.recall(WHO, rag_fact_limit=0).newer
+    segment = SegmentContext(quoted=frozenset({now.id}))
+    assert not library.recall(WHO, segment=segment).newer
+    assert not narrowed(found, RecallSettings(), segment).newer
+    library.feedback.give(now.id, Verdict.NEVER)
+    assert (RecallLayer.FACT, now.id) not in selected(library.recall(WHO))
+    library.edit(later, deleted_at=AT)
+    assert [each.text for each in library.recall(WHO).newer] == [middle.text]
+
+
+def selected(found: RetrievalResult) -> dict[tuple[RecallLayer, int], RecalledItem]:
+    context = SelectionContext(NOWHERE, WHO, frozenset())
+    chosen = select_recalled(found, RecallSettings(), context, RecallRoom(1_200, 0, 0)).items
+    return {(each.layer, each.passage_id): each for each in chosen if each.injected}
 
 
 def test_saved_texts_are_found_among_the_facts(library: RecallLibrary) -> None:
