@@ -256,8 +256,10 @@ def connection_to(paths: DataPaths) -> socket.socket | None:
     with suppress(OSError):
         connection = _unix_socket()
         try:
+            connection.settimeout(_TIMEOUT_S)
             with _short(paths.socket) as address:
                 connection.connect(address)
+            connection.settimeout(None)
         except OSError:
             connection.close()
         else:
@@ -330,17 +332,10 @@ def _listening(path: Path) -> socket.socket:
 
 @contextmanager
 def _connected(paths: DataPaths) -> Iterator[socket.socket]:
-    try:
-        connection = _unix_socket()
-    except OSError as error:
-        raise NoServer from error
+    if (connection := connection_to(paths)) is None:
+        raise NoServer
     with connection:
         connection.settimeout(_TIMEOUT_S)
-        try:
-            with _short(paths.socket) as address:
-                connection.connect(address)
-        except OSError as error:
-            raise NoServer from error
         yield connection
 
 

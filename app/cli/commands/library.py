@@ -185,11 +185,10 @@ def _show_topic(service: TopicService, topic: Topic, terminal: Terminal) -> None
     document = {
         "topic": _plain_topic(topic),
         "conversations": [
-            {"conversation_id": each.id, "title": each.title, "created_at": each.created_at,
-             "updated_at": each.updated_at}
+            {"conversation_id": each.id} | members(each, "title", "created_at", "updated_at")
             for each in conversations
         ],
-    }  # fmt: skip
+    }
     lines = (f"{each.id:>7}  {format_day(each.created_at)}  {each.title}" for each in conversations)
     terminal.show(document, _topic_line(topic), *lines)
 
@@ -219,8 +218,7 @@ def secrets(store: Store, _given: Namespace, terminal: Terminal) -> int:
                 f"{local_moment(place.said_at)}  {', '.join(place.kinds)}  {place.title}"
             )
     if terminal.as_json:
-        rows = [{**asdict(each), "said_at": each.said_at.isoformat()} for each in found]
-        terminal.document({"secrets": rows})
+        terminal.document({"secrets": [asdict(each) for each in found]})
     else:
         terminal.err(
             f"{format_count(len(found), 'message')} with secrets. They are hidden where memory is quoted. "

@@ -3,7 +3,6 @@
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from app.chat.models import ModelDirectory
@@ -73,7 +72,7 @@ def _list(routines: Routines, terminal: Terminal) -> int:
             "schedule": schedule_text(each.routine.cron),
             "limit_usd": each.routine.cap_usd,
             "on": each.routine.enabled_at is not None,
-            "next_at": _at(each.next_at),
+            "next_at": each.next_at,
             "last": None if each.last is None else _row(each.last, None),
             "failures_in_a_row": each.failures,
         }
@@ -152,7 +151,7 @@ def _saved(
         "routine_id": routine.uid,
         "cron": routine.cron,
         "schedule": schedule_text(routine.cron),
-        "next": [_at(each) for each in times],
+        "next": times,
     }
     if plan is not None:
         document |= members(plan, "model", "sent_to", "runs_a_month", "run_usd", "month_usd")
@@ -186,17 +185,9 @@ def _history(routines: Routines, routine: Routine, terminal: Terminal) -> int:
 
 def _row(run: RoutineRun, turn_number: int | None) -> Mapping[str, Any]:
     return {
-        "due_at": _at(run.due_at),
-        "started_at": _at(run.started_at),
-        "finished_at": _at(run.finished_at),
+        **members(run, "due_at", "started_at", "finished_at", "why", "conversation_id"),
         "outcome": run.outcome or "running",
-        "why": run.why,
         "missed": run.missed if run.outcome is RunOutcome.SKIPPED else 0,
-        "conversation_id": run.conversation_id,
         "turn_number": turn_number,
         "manual": run.is_manual,
     }
-
-
-def _at(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()

@@ -8,7 +8,7 @@ from typing import TextIO, cast
 from app.cli.arguments import wrong_arguments
 from app.cli.commands.maintenance import catch_up_index
 from app.cli.commands.settings_and_privacy import ask_after_import
-from app.cli.terminal import OutputFile, Terminal
+from app.cli.terminal import OutputFile, Terminal, members
 from app.domain.errors import StorageError
 from app.domain.records.sources import SOURCES, SourceName
 from app.domain.text import parse_whole_number
@@ -89,9 +89,7 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> None:
         return
     rows = history.listed()
     if terminal.as_json:
-        terminal.document(
-            {"imports": [{**asdict(each), "at": each.at.isoformat()} for each in rows]}
-        )
+        terminal.document({"imports": [asdict(each) for each in rows]})
     for each in () if terminal.as_json else rows:
         counts = [format_count(each.conversations, "conversation")]
         if each.messages:
@@ -144,11 +142,7 @@ class _Progress:
 def _plain(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
     plain = asdict(report)
     plain["new"] = [
-        {
-            "conversation_id": None if dry_run else each.id,
-            "title": each.title,
-            "created_at": each.created_at.isoformat(),
-        }
+        {"conversation_id": None if dry_run else each.id} | members(each, "title", "created_at")
         for each in report.new
     ]
     return plain
