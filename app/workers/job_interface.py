@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -109,6 +109,13 @@ class Job(Generic[Item, Result]):
     def item_id(self, item: Any) -> int:
         """Return the item's id in the table of attempts."""
         return int(item.id)
+
+    def content(self, item: Any) -> Hashable:  # noqa: ARG002
+        """Return what the paid result of an item is made from; None where it costs nothing.
+
+        An item that is still found with the same content after three results is abandoned.
+        """
+        return None
 
     def describe(self, item: Item) -> str:
         """Return a short description for the dashboard."""

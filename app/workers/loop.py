@@ -5,6 +5,7 @@ The work itself is a `Job`; the thread is chosen by the host (`board`).
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -33,6 +34,7 @@ from app.workers.retries import (
 StatusListener = Callable[[WorkerStatus], None]
 _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.1
+_MOST_RESULTS = 3  # of an item that does not change: each may have been paid for
 _LOOK_AT_STOP_EVERY_S = 1.0  # for a host that sets `stop` without waking the worker
 
 
@@ -69,6 +71,7 @@ class WorkerLoop(Generic[Item, Result]):
         self._unsaved: list[tuple[Sequence[Item], Result]] = []
         self._saved_at = 0.0
         self._breaker = CircuitBreaker()
+        self._made: Counter[tuple[int, int]] = Counter()  # saved results by item and content
         self._is_spend_old = False
         self._settled = 0  # items that are done or failed, to detect progress
         self._drained = False
@@ -140,6 +143,7 @@ class WorkerLoop(Generic[Item, Result]):
 
     def _retry_model(self) -> None:
         self._breaker.reset()
+        self._made.clear()
         self._job.retry_model()
 
     def run(self, stop: threading.Event) -> None:
@@ -205,6 +209,7 @@ class WorkerLoop(Generic[Item, Result]):
         self._drained = False
         before = self._settled
         self._saved_at = self._clock.monotonic()
+        items = [each for each in items if not self._is_in_vain(each)]
         for some in self._breaker.batches(items, self._job.item_id, self._job.pace.together):
             self.throttle(self._stop)
             if self._stop.is_set():
@@ -216,6 +221,17 @@ class WorkerLoop(Generic[Item, Result]):
                 self._save()
         self._save()
         return self._settled > before
+
+    def _is_in_vain(self, item: Item) -> bool:
+        """Abandon an item that is found as before although its result was stored; return whether."""
+        if self._made[self._content_of(item)] < _MOST_RESULTS:
+            return False
+        error = UnusableAnswer(f"Its last {_MOST_RESULTS} results could not be kept")
+        self._record_failure(item, error, is_final=True)
+        return True
+
+    def _content_of(self, item: Item) -> tuple[int, int]:
+        return self._job.item_id(item), hash(self._job.content(item))
 
     def _begin(self) -> None:
         self._progress.ask()
@@ -287,10 +303,11 @@ class WorkerLoop(Generic[Item, Result]):
         except Exception as error:  # noqa: BLE001 - an item must not hold back the others
             self._on_unsaved(error)
             return
-        ids = [self._job.item_id(item) for items, _ in self._unsaved for item in items]
+        done = [item for items, _ in self._unsaved for item in items]
+        self._made.update(self._content_of(e) for e in done if self._job.content(e) is not None)
         self._unsaved = []
-        self._failures.settle(ids)
-        self._settled += len(ids)
+        self._failures.settle([self._job.item_id(item) for item in done])
+        self._settled += len(done)
         self._progress.saved(saved)
         self._publish_sometimes()
 

@@ -1,6 +1,6 @@
 """Jobs of the workers that read with a language model, and by themselves without one."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,10 @@ class ReadingJob(Job[Any, Any]):
         if self._reader is not None and self._reader.is_chosen:
             return self._reader.find(self.name, at, lambda: self.tally().has_left)
         return self.find_own(at)
+
+    def content(self, item: Any) -> Hashable:
+        is_paid = isinstance(item, PartItem) and not isinstance(item.found, int)
+        return item.found.turns if is_paid else None
 
     def describe(self, item: Any) -> str:
         return item.title if isinstance(item, PartItem) else self.describe_own(item)

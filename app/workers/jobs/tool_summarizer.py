@@ -1,7 +1,7 @@
 """The tool-call summarizer: one searchable line for each tool call."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -109,6 +109,9 @@ class ToolSummarizer(Job[WaitingCall, Summed]):
     def find(self, at: datetime) -> Sequence[WaitingCall]:
         """Return the newest calls without a line, at most ten."""
         return self._work.calls(_BATCH, self._opened.skipped(at), at)
+
+    def content(self, item: WaitingCall) -> Hashable:
+        return item if self._model is not None and self._model.model else None
 
     def describe(self, item: WaitingCall) -> str:
         return one_line(item.call.name, 60)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.check import check
-from app.domain.changes import ConversationEdited, FactPut, SummaryPut
+from app.domain.changes import Change, ConversationEdited, FactPut, SummaryPut
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import ContextTooLong, KeyRejected, RateLimited, ServerFailed
 from app.domain.records.facts import Fact
@@ -27,6 +27,7 @@ from app.workers.background_model import AnswerTooLong
 from app.workers.board import WorkerBoard
 from app.workers.job_interface import Blocked
 from app.workers.jobs import JobParts
+from app.workers.jobs.fact_writer import FactWriter, ReadExchange
 from app.workers.jobs.part_reader import READERS
 from app.workers.prompts_and_answers import Prompt
 from tests.fakes.background import Reply, ScriptedAsker, part_answer
@@ -403,6 +404,27 @@ def test_a_summary_that_is_none_is_written_off(bench: Bench, answer: dict[str, A
     assert (len(bench.asker.written_off), len(bench.asker.asked)) == (1, 2)
     assert list(bench.summaries("conversation").values()) == ["They spoke."]
     assert list(bench.summaries("exchange").values()) == ["Line 1."]
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_a_result_that_is_stored_in_vain_is_paid_for_three_times(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, is_dropped: bool
+) -> None:
+    stored = FactWriter.changes
+
+    def in_vain(writer: FactWriter, read: Sequence[ReadExchange]) -> tuple[list[Change], int]:
+        others = [replace(each, exchange=replace(each.exchange, stamp="other")) for each in read]
+        return ([], 0) if is_dropped else stored(writer, others)
+
+    monkeypatch.setattr(FactWriter, "changes", in_vain)
+    add_conversation(bench.store, "I sail.")
+    add_conversation(bench.store, "I row.", at=AT + DAY)
+    status = bench.run(FACTS)[FACTS]
+    assert len(bench.asker.asked) == 2 * 3
+    assert (status.failed, status.abandoned) == (2, 2)
+    monkeypatch.setattr(FactWriter, "changes", stored)
+    bench.board.retry_failed(FACTS)
+    assert bench.run(FACTS)[FACTS].done == 2
 
 
 def test_a_model_whose_answers_are_unusable_is_given_up_until_the_next_start(bench: Bench) -> None:
