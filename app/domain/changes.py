@@ -107,6 +107,22 @@ class OriginsAdded(Change):
 
 
 @dataclass(frozen=True, slots=True)
+class ImportNoted(Change):
+    """What the import `number` did to a conversation.
+
+    It is `is_new` if the import added it or took it out of the trash; else messages from `first_message` to
+    `last_message` were added to it. `edits` is JSON: its changed fields by name, before and after.
+    """
+
+    number: int
+    conversation_id: ConversationId
+    is_new: bool = False
+    first_message: MessageId | None = None
+    last_message: MessageId | None = None
+    edits: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
 class SettingPut(Change):
     """The value of a setting; `value_json` None restores the default."""
 

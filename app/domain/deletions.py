@@ -57,15 +57,13 @@ class MessagesForgotten(Deletion):
     """The deletion of the content of messages and of everything derived from it.
 
     The messages keep their places, so that links, branches and origins stay valid, unless it `removes`
-    them; then the branch of the message `shown` is shown, if the one shown so far is removed. `title`
-    replaces a title that was made from the conversation's text.
+    them. `title` replaces a title that was made from the conversation's text.
     """
 
     conversation_id: ConversationId
     message_ids: tuple[MessageId, ...]
     title: str
     removes: bool = False
-    shown: MessageId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from app.storage.tables.fact_visibility import (
     update_fact_passages,
 )
 from app.storage.tables.forgotten import FORGOTTEN_UIDS, keep_uids, keep_uids_of_conversations
+from app.storage.tables.imports import IMPORTS
 from app.storage.tables.memories import MEMORIES, delete_wordings
 from app.storage.tables.passages.rows import PASSAGES
 from app.storage.tables.passages.spaces import SPACES
@@ -61,7 +62,7 @@ _OWE = "INSERT OR REPLACE INTO erasure VALUES (?, ?)"
 AGGREGATES: Sequence[Aggregate] = (
     CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, PROJECTS, SUMMARIES,
     SPENDING, FACTS, MEMORIES, PROFILES, PROMPTS, DOCUMENTS, ATTEMPTS, ROUTINES, TOPICS,
-    FORGOTTEN_UIDS,
+    IMPORTS, FORGOTTEN_UIDS,
 )  # fmt: skip
 """In the order of writing; rows are erased in the opposite order, dependent rows first."""
 

@@ -1,27 +1,39 @@
-"""Import history: what each import added, so that an import can be undone as a whole.
+"""Import history: what each import did, so that an import can be undone as a whole.
 
-It is kept in the setting `import_history`: names of files and ids, no content.
+What it does to a conversation is noted in the same change, so that an import which was killed can be undone, too.
+The setting `import_history` has the times of imports and the names of their files.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from app.domain.changes import ConversationEdited, SettingPut
+from app.domain import codec
+from app.domain.changes import (
+    Change,
+    ConversationEdited,
+    ConversationPut,
+    ImportNoted,
+    MessagesAdded,
+    SettingPut,
+    TagsChanged,
+)
 from app.domain.conversations import Conversation
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, MessageId
 from app.storage.deletion.forget import remove_added
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
-from app.storage.tables.conversations import Conversations
+from app.storage.tables.conversations import Conversations, edited
 from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.imports import IMPORTS_KEPT, ImportItem, ImportItems
 from app.storage.tables.settings import stored_text
 
 _SETTING = "import_history"
-_KEPT = 50
+_TAGS = "tags"  # among the edits of a conversation
+_OWNER = "conversation_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,96 +58,162 @@ class Undone(NamedTuple):
     messages: int = 0
 
 
+def notes_of(
+    changes: Sequence[Change], before: Conversation | None, *, is_restored: bool
+) -> list[ImportNoted]:
+    """Return what changes of an import do to a new conversation and to the one that was here `before`.
+
+    The number of the import is missing. `is_restored` when they take that out of the trash.
+    """
+    made = [each.conversation.id for each in changes if isinstance(each, ConversationPut)]
+    notes = [ImportNoted(0, each, is_new=True) for each in made]
+    if before is not None and is_restored:
+        notes.append(ImportNoted(0, before.id, is_new=True))
+    elif before is not None:
+        note = _note(before, [e for e in changes if getattr(e, _OWNER, before.id) == before.id])
+        notes += [note] if note != ImportNoted(0, before.id) else []
+    return notes
+
+
+def _note(before: Conversation, changes: Sequence[Change]) -> ImportNoted:
+    own = [each for each in changes if isinstance(each, ConversationEdited)]
+    plain, after = _plain(before), _plain(edited(before, own))
+    names = (name for name in plain | after if plain.get(name) != after.get(name))
+    edits = {name: [plain.get(name), after.get(name)] for name in names}
+    if tags := [tag for each in changes if isinstance(each, TagsChanged) for tag in each.added]:
+        edits[_TAGS] = [[], tags]
+    added = [
+        message.id
+        for each in changes
+        if isinstance(each, MessagesAdded)
+        for message in each.messages
+        if message.conversation_id == before.id
+    ]
+    note = ImportNoted(0, before.id, edits=json.dumps(edits))
+    return replace(note, first_message=added[0], last_message=added[-1]) if added else note
+
+
 class ImportHistory:
-    """The last 50 imports that added conversations or messages. Thread-safe; blocking."""
+    """The last 50 imports that changed conversations. Thread-safe; blocking."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
+        self._items = ImportItems(store)
 
-    def add(
-        self,
-        names: Sequence[str],
-        added: Iterable[ConversationId],
-        messages: Collection[MessageId] = (),
-        leaves: Iterable[MessageId] = (),
-    ) -> int:
-        """Note an import and return its number; one that added nothing is not noted: 0.
-
-        `messages` are those that it added to conversations which were there, `leaves` the last ones that
-        these showed before. Raises StorageError.
-        """
-        spans, message_spans = _spans(added), _spans(messages)
-        if not spans and not message_spans:
-            return 0
+    def begin(self, names: Sequence[str]) -> int:
+        """Note an import of files with these names; return its number. Raises StorageError."""
         rows = self._rows()
         number = 1 + max((int(row["number"]) for row in rows), default=0)
-        row = {"number": number, "at": now().isoformat(), "names": names, "spans": spans}
-        if message_spans:
-            row |= {"messages": message_spans, "leaves": _spans({*leaves}.difference(messages))}
-        self._store.save(_put([*rows, row]))
+        self._store.save(_put([*rows, {"number": number, "at": now().isoformat(), "names": names}]))
         return number
 
     def listed(self) -> Sequence[PastImport]:
         """Return the imports, the newest first."""
-        return [self._past_import(row) for row in reversed(self._rows())]
+        rows = self._rows()
+        items: dict[int, list[ImportItem]] = {}
+        for each in self._items.of([row["number"] for row in rows]):
+            items.setdefault(each.number, []).append(each)
+        return [
+            self._past_import(row, items[row["number"]])
+            for row in reversed(rows)
+            if row["number"] in items
+        ]
 
     def get(self, number: int) -> PastImport:
         """Return an import; raise NotFound."""
-        return self._past_import(_row(self._rows(), number))
+        return self._past_import(_row(self._rows(), number), self._items.of([number]))
 
     def undo(self, number: int) -> Undone:
-        """Move conversations that an import added to the trash, and remove messages it added to others.
+        """Move conversations that an import added to the trash; take back what it did to others.
 
-        All or none. Messages that others follow, such as an answer given here, stay. Importing the
-        same files again brings everything back. Raises NotFound, InvalidInput while a reply is
-        being written in one of the conversations, StorageError.
+        All or none. Messages that others follow, such as an answer given here, stay, and so does what was
+        edited since. Importing the same files again brings everything back. Raises NotFound, InvalidInput
+        while a reply is being written in one of the conversations, StorageError.
         """
         rows = self._rows()
-        row = _row(rows, number)
-        moved, at = self._present(row), now()
+        row, items = _row(rows, number), self._items.of([number])
+        moved, at = self._present(items), now()
         row["undone_at"] = at.isoformat()
-        edits = (ConversationEdited(each, deleted_at=at) for each in moved)
-        leaves = {*_ids(row.get("leaves", ()))}
-        removed = remove_added(self._store, self._messages(row), leaves, *edits, _put(rows))
+        edits = [ConversationEdited(each, deleted_at=at) for each in moved]
+        changes = [*edits, *self._taken_back(items), _put(rows)]
+        removed = remove_added(self._store, self._messages(items), *changes)
         return Undone(moved, len(removed))
 
     def undone(self) -> Sequence[ConversationId]:
         """Return the conversations that are in the trash because an import was undone."""
-        moved: list[ConversationId] = []
-        for row in self._rows():
-            if "undone_at" in row:
-                at = datetime.fromisoformat(row["undone_at"])
-                moved += [each.id for each in self._added(row) if each.deleted_at == at]
-        return moved
+        at = {row["number"]: row["undone_at"] for row in self._rows() if "undone_at" in row}
+        items = [each for each in self._items.of(at) if each.is_new]
+        found = self._conversations.by_ids(each.conversation_id for each in items)
+        return [
+            here.id
+            for each in items
+            if (here := found.get(each.conversation_id)) is not None
+            and here.deleted_at == datetime.fromisoformat(at[each.number])
+        ]
 
     def _rows(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = json.loads(stored_text(self._store, _SETTING) or "[]")
         return rows
 
-    def _past_import(self, row: Mapping[str, Any]) -> PastImport:
-        return PastImport(
-            row["number"],
-            datetime.fromisoformat(row["at"]),
-            tuple(row["names"]),
-            len(self._present(row)),
-            len(self._messages(row)),
-        )
+    def _past_import(self, row: Mapping[str, Any], items: Sequence[ImportItem]) -> PastImport:
+        at, names = datetime.fromisoformat(row["at"]), tuple(row["names"])
+        counts = len(self._present(items)), len(self._messages(items))
+        return PastImport(row["number"], at, names, *counts)
 
-    def _present(self, row: Mapping[str, Any]) -> Sequence[ConversationId]:
-        return [each.id for each in self._added(row) if each.deleted_at is None]
+    def _present(self, items: Iterable[ImportItem]) -> Sequence[ConversationId]:
+        found = self._conversations.by_ids(each.conversation_id for each in items if each.is_new)
+        return [each.id for each in found.values() if each.deleted_at is None]
 
-    def _messages(self, row: Mapping[str, Any]) -> Sequence[MessageId]:
-        ids = _ids(row.get("messages", ()))
+    def _messages(self, items: Iterable[ImportItem]) -> Sequence[MessageId]:
+        ids = [
+            message_id
+            for each in _of_others(items)
+            if each.first_message is not None and each.last_message is not None
+            for message_id in range(each.first_message, each.last_message + 1)
+        ]
         return self._exchanges.unforgotten(ids) if ids else ()
 
-    def _added(self, row: Mapping[str, Any]) -> Iterable[Conversation]:
-        return self._conversations.by_ids(_ids(row["spans"])).values()
+    def _taken_back(self, items: Iterable[ImportItem]) -> Iterable[Change]:
+        """Yield what restores the conversations that were here, as far as they are as the import left them."""
+        others = _of_others(items)
+        found = self._conversations.by_ids(each.conversation_id for each in others)
+        as_now = {each: _plain(conversation) for each, conversation in found.items()}
+        for item in reversed(others):
+            edits = json.loads(item.edits)
+            if tags := edits.pop(_TAGS, None):
+                yield TagsChanged(item.conversation_id, removed=tuple(tags[1]))
+            plain = as_now.get(item.conversation_id, {})
+            plain |= {
+                name: before for name, (before, after) in edits.items() if plain.get(name) == after
+            }
+        for own, plain in as_now.items():
+            given = {name: value for name, value in plain.items() if value is not None}
+            restored, current = codec.from_json_value(Conversation, given), found[own]
+            if not self._exchanges.messages([restored.visible_leaf_id or 0]):
+                restored = replace(restored, visible_leaf_id=current.visible_leaf_id)
+            if restored != current:
+                yield ConversationPut(restored)
+            if restored.title != current.title:  # the text index has it
+                title, origin = restored.title, restored.title_origin
+                yield ConversationEdited(own, title=title, title_origin=origin)
+
+
+def _plain(conversation: Conversation) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(codec.dumps(conversation))
+    return plain
+
+
+def _of_others(items: Iterable[ImportItem]) -> list[ImportItem]:
+    """Return what was done to conversations that were there before the import."""
+    every = list(items)
+    new = {each.conversation_id for each in every if each.is_new}
+    return [each for each in every if each.conversation_id not in new]
 
 
 def _put(rows: Sequence[Mapping[str, Any]]) -> SettingPut:
-    text = json.dumps(rows[-_KEPT:], ensure_ascii=False)
+    text = json.dumps(rows[-IMPORTS_KEPT:], ensure_ascii=False)
     return SettingPut(_SETTING, json.dumps(text, ensure_ascii=False))
 
 
@@ -144,18 +222,3 @@ def _row(rows: Sequence[dict[str, Any]], number: int) -> dict[str, Any]:
         if row["number"] == number:
             return row
     raise NotFound(f"There is no import {number}", "'commonplace imports' lists them.")
-
-
-def _ids(spans: Iterable[Sequence[int]]) -> list[int]:
-    return [number for first, last in spans for number in range(first, last + 1)]
-
-
-def _spans(ids: Iterable[int]) -> list[list[int]]:
-    """Return ids as [first, last] of consecutive ones."""
-    spans: list[list[int]] = []
-    for each in sorted(ids):
-        if spans and each == spans[-1][1] + 1:
-            spans[-1][1] = each
-        else:
-            spans.append([each, each])
-    return spans

@@ -1,7 +1,8 @@
 """Conversion of imported conversations to local ones: ids, turns, passages, tags, summaries, origins."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from operator import add
@@ -51,6 +52,7 @@ from app.transfer.existing import (
     without_origins,
 )
 from app.transfer.growth import addition_to, has_grown, may_grow
+from app.transfer.import_history import notes_of
 from app.transfer.other_records import imported_summary_changes, known_uids
 from app.transfer.turns import imported_exchanges, imported_extractions, with_records
 
@@ -75,19 +77,12 @@ class ImportCounts(NamedTuple):
 
 
 class PendingImport(NamedTuple):
-    """A conversation that is being stored; `saved` is None when nothing of it is new.
-
-    `restored` is the id of one that is taken out of the trash, `messages` are those added to a known one, whose
-    last visible message was `leaf`.
-    """
+    """A conversation that is being stored; `saved` is None when nothing of it is new."""
 
     key: ConversationKey
     counts: ImportCounts
     saved: "Future[ChangeSet] | None"
     new: AddedConversation | None = None
-    restored: ConversationId | None = None
-    messages: tuple[MessageId, ...] = ()
-    leaf: MessageId | None = None
 
     def wait(self) -> ImportCounts:
         """Return the counts once the conversation is durable; raise StorageError."""
@@ -99,7 +94,11 @@ class PendingImport(NamedTuple):
 class ConversationImporter:
     """Stores imported conversations in batches; they keep presets that are known here. Blocking.
 
-    `undone` are conversations in the trash that return when they are imported again.
+    `undone` are conversations in the trash that return when they are imported again. `begin` notes the import
+    and returns its number; without it what is imported cannot be undone.
+
+    Attributes:
+        number: That of the import, 0 while it has changed nothing.
     """
 
     def __init__(
@@ -110,7 +109,10 @@ class ConversationImporter:
         restore_forgotten: bool = False,
         own: bool = False,
         undone: Collection[ConversationId] = (),
+        begin: Callable[[], int] | None = None,
     ) -> None:
+        self.number = 0
+        self._begin = begin
         self._store = store
         self._undone = undone
         self._own = own
@@ -137,6 +139,7 @@ class ConversationImporter:
         for found in batch:
             self._store.throttle()
             known = existing.get(key_of(found))
+            before = None if known is None else known.conversation
             poorer = None
             if known is not None and (instead := self._richer(found, known)):
                 found, poorer, known = instead, known.conversation.id, None  # noqa: PLW2901
@@ -152,23 +155,32 @@ class ConversationImporter:
                 counts = self._not_seen_before(found, changes, counts)
             if gone:
                 changes.append(UidsRestored(tuple(sorted(gone))))
-            restored = None
+            is_undone = False
             if known is not None and known.conversation.deleted_at is not None:
                 is_undone = known.conversation.id in self._undone
                 counts = counts._replace(in_trash=not is_undone, restored=is_undone)
                 if is_undone:
-                    restored = known.conversation.id
-                    changes.append(ConversationEdited(restored, restored=True))
+                    changes.append(ConversationEdited(known.conversation.id, restored=True))
+            changes += self._notes(changes, before, is_restored=is_undone)
             saved = self._store.commit(*changes) if changes and not self._dry_run else None
             new = None
             is_new = counts.conversations or (poorer is not None and not self._dry_run)
             if is_new and isinstance(put := changes[0], ConversationPut):
                 made = put.conversation
                 new = AddedConversation(made.id, made.title, made.created_at)
-            ids = tuple(each.id for each in _added(changes)) if known is not None else ()
-            leaf = known.conversation.visible_leaf_id if known is not None else None
-            pending.append(PendingImport(key_of(found), counts, saved, new, restored, ids, leaf))
+            pending.append(PendingImport(key_of(found), counts, saved, new))
         return pending
+
+    def _notes(
+        self, changes: Sequence[Change], before: Conversation | None, *, is_restored: bool
+    ) -> list[Change]:
+        """Return the notes of what changes do, so that it can be undone."""
+        if self._begin is None or self._dry_run:
+            return []
+        notes = notes_of(changes, before, is_restored=is_restored)
+        if notes and not self.number:
+            self.number = self._begin()
+        return [replace(each, number=self.number) for each in notes]
 
     def _read_growing(
         self,

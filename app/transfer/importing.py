@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
-from app.domain.ids import ConversationId, MessageId
 from app.domain.records.presets import Preset
 from app.domain.transfer import (
     AddedConversation,
@@ -26,7 +25,7 @@ from app.storage.engine.store import Store
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import back_up_first
 from app.storage.tables.conversations import Conversations
-from app.transfer.existing import ConversationKey, key_of
+from app.transfer.existing import key_of
 from app.transfer.facts import FactImporter, new_statements
 from app.transfer.files_beside import FilesBeside, with_files
 from app.transfer.import_history import ImportHistory
@@ -67,9 +66,13 @@ def import_files(
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
     history = ImportHistory(store)
-    undone = frozenset(history.undone())
     importer = ConversationImporter(
-        store, dry_run=dry_run, restore_forgotten=restore_forgotten, own=own, undone=undone
+        store,
+        dry_run=dry_run,
+        restore_forgotten=restore_forgotten,
+        own=own,
+        undone=frozenset(history.undone()),
+        begin=lambda: history.begin([path.name for path in paths]),
     )
     run = _ImportRun(
         store, importer, paths, on_progress, read, dry_run=dry_run, restore_forgotten=restore_forgotten
@@ -81,14 +84,13 @@ def import_files(
             run.close()
             presets, left_out = run.store_loose(own=own, memories=memories)
         finally:
-            number = 0 if dry_run else run.record(history)
             store.checkpoint()
     if run.refusals and run.counts == ImportCounts() and not run.is_cancelled:
         raise run.refusals[0]
     return ImportReport(
         **run.counts._asdict(), skipped=tuple(run.skipped), cancelled=run.is_cancelled,
         refused=len(run.refusals), presets=presets, left_out=left_out, new=tuple(run.new),
-        offered=0 if memories else len(run.offered), number=number,
+        offered=0 if memories else len(run.offered), number=importer.number,
     )  # fmt: skip
 
 
@@ -122,8 +124,6 @@ class _ImportRun:
 
     Attributes:
         counts, new: What is stored so far, and the conversations among it that were not here.
-        restored: Conversations that were taken out of the trash.
-        messages, leaves: What was added to known conversations, and their last visible messages before.
         skipped: What could not be imported.
         refusals: The paths of which nothing, or not all, could be read.
         is_cancelled: Whether it was stopped before all of them were.
@@ -154,10 +154,6 @@ class _ImportRun:
         self._files = None if dry_run else AttachmentFiles(store.paths)
         self.counts = ImportCounts()
         self.new: list[AddedConversation] = []
-        self.restored: list[ConversationId] = []
-        self.messages: list[MessageId] = []
-        self.leaves: list[MessageId] = []
-        self._new_keys: set[ConversationKey] = set()
         self.skipped: list[Skipped] = []
         self.refusals: list[ImportRefused] = []
         self.offered: dict[str, PortableFact] = {}
@@ -182,12 +178,6 @@ class _ImportRun:
                 self._import_path(path, cancelled)
         except Cancelled:
             self.is_cancelled = True
-
-    def record(self, history: ImportHistory) -> int:
-        """Store what was imported, so that it can be undone; return the number of the import."""
-        added = [*(each.id for each in self.new), *self.restored]
-        names = [path.name for path in self._paths]
-        return history.add(names, added, self.messages, self.leaves)
 
     def _import_path(self, path: Path, cancelled: Callable[[], bool]) -> None:
         try:
@@ -269,13 +259,6 @@ class _ImportRun:
             self.counts = self.counts.plus(pending.wait())
             if pending.new is not None:
                 self.new.append(pending.new)
-                self._new_keys.add(pending.key)
-            if pending.restored is not None:
-                self.restored.append(pending.restored)
-            if pending.key not in self._new_keys:
-                self.messages += pending.messages
-                if pending.messages and pending.leaf is not None:
-                    self.leaves.append(pending.leaf)
         if not batch:
             return
         stored, read = self.counts, self._bytes_read

@@ -83,6 +83,7 @@ VIOLATIONS = [
     ("INSERT INTO summary SELECT kind, source_id, '2020-01-01', * EXCLUDE (kind, source_id, made_at) FROM summary", "summary.latest", True),
     ("UPDATE origin SET local_id = 99 WHERE kind = 'conversation'", "origin.local_id", True),
     ("UPDATE origin SET local_id = 99 WHERE kind = 'message'", "origin.local_id", True),
+    ("INSERT INTO import_item VALUES (1, 0, 1, 99, true, NULL, NULL, '')", "import_item.conversation_id", True),
     ("UPDATE spend SET exchange_id = 99", "spend.exchange_id", True),
     ("UPDATE spend SET cost_usd = -0.1", "spend.negative", False),
     ("INSERT INTO spend_held VALUES ('x', 1, '2026-01-01', 'w', 'm', 1, 1, NULL)", "spend_held.held_at", False),

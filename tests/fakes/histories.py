@@ -11,6 +11,7 @@ from app.domain.changes import (
     ConversationPut,
     DraftPut,
     ExchangePut,
+    ImportNoted,
     MessagesAdded,
     OriginsAdded,
     PassagesPut,
@@ -185,9 +186,13 @@ class History:
 
     def origin(self) -> Record:
         counts = {"message": self.messages, "conversation": self.conversation_count}
-        return tuple(
-            OriginsAdded("claude", kind, ((self.word(), self.draw(st.integers(1, count))),))
-            for kind, count in counts.items()
+        noted = ImportNoted(1, ConversationId(self.draw(st.integers(1, self.conversation_count))))
+        return (
+            noted,
+            *(
+                OriginsAdded("claude", kind, ((self.word(), self.draw(st.integers(1, count))),))
+                for kind, count in counts.items()
+            ),
         )
 
     def replace_passage(self) -> Record:

@@ -5,7 +5,6 @@ quiet time (`app.storage.deletion.erasure`).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from app.domain.changes import Change
@@ -93,13 +92,10 @@ def forget_messages(store: Store, message_ids: Iterable[int]) -> tuple[str, ...]
     return _forget_messages(store, chosen)
 
 
-def remove_added(
-    store: Store, message_ids: Iterable[int], leaves: Collection[int], *others: Change
-) -> Sequence[MessageId]:
+def remove_added(store: Store, message_ids: Iterable[int], *others: Change) -> Sequence[MessageId]:
     """Remove messages that an import added, with what came from their turns, and save other changes.
 
-    Those that other messages follow stay. `leaves` were the last visible ones before. Returns what was
-    removed. As `forget_turn`.
+    Those that other messages follow stay. Returns what was removed. As `forget_turn`.
     """
     stored = Exchanges(store)
     chosen: dict[ConversationId, set[MessageId]] = {}
@@ -107,9 +103,7 @@ def remove_added(
         chosen.setdefault(each.conversation_id, set()).add(each.id)
     for own, ids in chosen.items():
         chosen[own] = removable(stored.messages_in(own), ids)
-    _forget_messages(
-        store, {own: ids for own, ids in chosen.items() if ids}, *others, leaves=leaves
-    )
+    _forget_messages(store, {own: ids for own, ids in chosen.items() if ids}, *others, removes=True)
     return sorted(each for ids in chosen.values() for each in ids)
 
 
@@ -117,7 +111,7 @@ def _forget_messages(
     store: Store,
     chosen: Mapping[ConversationId, Collection[MessageId]],
     *others: Change,
-    leaves: Collection[int] | None = None,
+    removes: bool = False,
 ) -> tuple[str, ...]:
     stored = Exchanges(store)
     forgotten: list[MessagesForgotten] = []
@@ -130,13 +124,10 @@ def _forget_messages(
         here = stored.messages_in(conversation_id)
         left = (each.text for each in here if each.opens_turn and each.id not in own)
         title = first_words(left) or _UNTITLED
-        change = MessagesForgotten(conversation_id, tuple(sorted(own)), title)
-        if leaves is not None:
-            shown = next((each.id for each in here if each.id in leaves), None)
-            change = replace(change, removes=True, shown=shown)
-        forgotten.append(change)
-    ids = [each for own in chosen.values() for each in own]
-    files = store.column_in("message_file", "content_hash", ids, "message_id")
+        ids = tuple(sorted(own))
+        forgotten.append(MessagesForgotten(conversation_id, ids, title, removes))
+    every = [each for own in chosen.values() for each in own]
+    files = store.column_in("message_file", "content_hash", every, "message_id")
     count_as_unused(store.paths, files)
     store.save(*others, *forgotten)
     if files:

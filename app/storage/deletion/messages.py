@@ -33,6 +33,7 @@ from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import exchanges_where, messages_in, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts_where
 from app.storage.tables.fact_visibility import update_fact_passages
+from app.storage.tables.imports import forget_edits
 from app.storage.tables.passages.rows import remove_passages, renew_passages
 from app.storage.tables.profile import drop_unsupported_lines
 from app.storage.tables.prompts import delete_prompts_of_exchanges
@@ -128,8 +129,6 @@ def _show_what_is_left(
     )
     if leaf not in ids:
         return
-    if change.shown in parents:
-        leaf = change.shown
     while leaf in ids:
         leaf = parents.get(leaf)
     children = {parent: each for each, parent in sorted(parents.items()) if each not in ids}
@@ -178,6 +177,8 @@ def _erase_messages(connection: Connection, change: MessagesForgotten, position:
     if change.removes:
         remove_messages(connection, change, ids, position)
         renew_turns(connection, turns, position)
+    else:
+        forget_edits(connection, change.conversation_id)
 
 
 def _erase_contents(

@@ -39,7 +39,7 @@ _REPLACED: Mapping[str, Sequence[str]] = {
     "conversation": ("title",), "core_memory": ("text",), "attempt": ("error",),
     "preset": ("name", "system_prompt"), "prompt": ("notice",), "exchange": ("problem",),
     "project": ("name", "instructions", "folder"), "routine": ("name", "prompt"), "routine_run": ("why",),
-    "topic": ("name",), "topic_choice": ("name",),
+    "topic": ("name",), "topic_choice": ("name",), "import_item": ("edits",),
 }  # fmt: skip
 _DELETED: Mapping[str, Sequence[str]] = {
     "fact": ("text", "subject"), "fact_version": ("text",), "memory": ("text",),

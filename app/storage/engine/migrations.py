@@ -312,13 +312,20 @@ _FORMER_PASSAGES = _script(
 # By which they are found in a file that was moved.
 _FORMER_HASHES = _script("ALTER TABLE former_passage ADD COLUMN content_hash VARCHAR")
 
+# Imports that an earlier preview noted can no longer be undone.
+_IMPORT_ITEMS = _script(
+    """CREATE TABLE import_item (position BIGINT, place INTEGER, number BIGINT NOT NULL,
+       conversation_id BIGINT NOT NULL, is_new BOOLEAN NOT NULL, first_message BIGINT,
+       last_message BIGINT, edits VARCHAR NOT NULL, PRIMARY KEY (position, place))"""
+)
+
 
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
     _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS, _ERASURE,
     _ROUTINES, _TOPICS, _ROUTINE_PROJECT, _DOCUMENTS, _TOPIC_AUTHORS,
-    _FORMER_PASSAGES, _FORMER_HASHES,
+    _FORMER_PASSAGES, _FORMER_HASHES, _IMPORT_ITEMS,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

@@ -110,6 +110,11 @@ def _edited_once(conversation: Conversation, edit: ConversationEdited) -> Conver
     return replace(conversation, **given)
 
 
+def edited(conversation: Conversation, edits: Iterable[ConversationEdited]) -> Conversation:
+    """Return a conversation after edits of it."""
+    return reduce(_edited_once, edits, conversation)
+
+
 def _tags(batch: Batch, change: TagsChanged) -> None:
     each, rows = change.conversation_id, batch.rows["tag"]
     rows |= {(each, name): None for name in change.removed}
@@ -135,7 +140,7 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
     _CONVERSATION.write(connection, batch.rows["conversation"], state)
     edits, columns = batch.rows["edits"], CONVERSATION_COLUMNS
     changed = {
-        row[0]: row_of(reduce(_edited_once, edits[row[0]], conversation_of(row)), columns)
+        row[0]: row_of(edited(conversation_of(row), edits[row[0]]), columns)
         for row in (connection.select_in("conversation", columns, edits) if edits else ())
     }
     # Measured: an update takes 1 ms, an upsert 4 ms for one and 5 ms for 400.

@@ -145,7 +145,7 @@ def test_serialized_names_of_changes_never_change() -> None:
     names = {getattr(each, "SERIALIZED_NAME", each.__name__) for each in classes}
     assert names == {
         "ConversationPut", "ConversationEdited", "MessagesAdded", "ExchangePut", "PassagesPut",
-        "TagsChanged", "OriginsAdded", "SettingPut", "ProviderPut", "PresetPut",
+        "TagsChanged", "OriginsAdded", "ImportNoted", "SettingPut", "ProviderPut", "PresetPut",
         "PresetRemoved", "RoutinePut", "RoutineRemoved", "RoutineRunPut", "SummaryPut", "DraftPut",
         "SpendHeld", "SpendFreed", "SpendAdded", "ReplyGrew", "FactPut", "FactForgotten",
         "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "CoreMemoryForgotten",

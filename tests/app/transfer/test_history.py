@@ -9,14 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.library import Library
 from app.check import check
 from app.domain import codec
-from app.domain.changes import Change, ConversationEdited, ExchangePut, MessagesAdded, SummaryPut
+from app.domain.changes import (
+    Change,
+    ConversationEdited,
+    ExchangePut,
+    ImportNoted,
+    MessagesAdded,
+    SummaryPut,
+)
 from app.domain.conversations import Text
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.transfer import ImportedConversation, Skipped
 from app.domain.turns import calculate_exchanges
-from app.storage.deletion.forget import forget_messages
+from app.storage.deletion.forget import forget_messages, forget_value
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
@@ -24,8 +33,10 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.summaries import Summaries
 from app.storage.work.summary_work import SummaryWork
+from app.transfer import importing
 from app.transfer.export_cache import ExportCache
 from app.transfer.import_history import ImportHistory, Undone
+from app.transfer.importers import read_export
 from app.transfer.importing import import_files
 from tests.fakes.stored import AT, add_conversation
 from ui.presenters.imports import SAMPLE
@@ -84,12 +95,71 @@ def test_what_was_undone_and_then_deleted_by_itself_stays_in_the_trash(store: St
     assert kept not in present(store)
 
 
-def test_only_the_last_imports_are_kept(store: Store, tmp_path: Path) -> None:
-    history = ImportHistory(store)
-    report = import_files(store, [SAMPLE])
+def test_only_the_last_imports_are_kept(store: Store) -> None:
+    history, report = ImportHistory(store), import_files(store, [SAMPLE])
     for _ in range(60):
-        history.add(["a.zip"], [each.id for each in report.new])
+        number = history.begin(["a.zip"])
+        store.save(*(ImportNoted(number, each.id, is_new=True) for each in report.new))
     assert [each.number for each in history.listed()] == list(range(61, 11, -1))
+    assert store.row("SELECT min(number) FROM import_item") == (12,)
+
+
+def test_an_import_that_was_killed_can_be_undone(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "_BATCH_CONVERSATIONS", 1)
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
+    before = _tree(store)
+    path = _export(tmp_path, "b.json", [("bread", _MORE), ("tea", _BEGUN)])
+
+    def read(path: Path, **_more: object) -> Iterator[ImportedConversation | Skipped]:
+        yield from read_export(path)
+        raise _Killed
+
+    with pytest.raises(_Killed):
+        import_files(store, [path], read=read)
+    past, _ = ImportHistory(store).listed()
+    assert (past.names, past.conversations, past.messages) == (("b.json",), 1, 3)
+    assert ImportHistory(store).undo(past.number).messages == 3
+    assert _tree(store) == before
+
+
+class _Killed(BaseException):
+    """The end of the process."""
+
+
+def test_an_undone_import_takes_back_the_title_and_date_that_it_gave(
+    store: Store, tmp_path: Path
+) -> None:
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
+    (before,) = Conversations(store).listed()
+    more = _export(tmp_path, "b.json", [("bread", _MORE)], "Loaves")
+    for title in ("", "Mine"):
+        report = import_files(store, [more])
+        (here,) = Conversations(store).listed()
+        assert here.title == "Loaves"
+        assert here.updated_at > before.updated_at
+        if title:
+            Library(store).rename(here.id, title)
+        ImportHistory(store).undo(report.number)
+        (left,) = Conversations(store).listed()
+        if not title:
+            assert left == before
+        assert (left.title, left.updated_at) == (title or before.title, before.updated_at)
+    assert check(store).problems == ()
+
+
+def test_what_was_forgotten_or_removed_is_in_no_note(store: Store, tmp_path: Path) -> None:
+    import_files(store, [_export(tmp_path, "a.json", [("canary", _BEGUN), ("gone", _BEGUN)])])
+    more = [("canary", _MORE), ("gone", _MORE)]
+    import_files(store, [_export(tmp_path, "b.json", more, "Loaves")])
+    assert store.row("SELECT count(*) FROM import_item WHERE contains(edits, 'canary')") == (1,)
+    forget_value(store, "canary")
+    gone = next(each for each in Conversations(store).listed())
+    forget_messages(store, [Exchanges(store).messages_in(gone.id)[0].id])
+    texts = store.rows("SELECT edits FROM import_item WHERE conversation_id = ?", [gone.id])
+    assert ("{}",) in texts
+    assert not store.rows("SELECT * FROM import_item WHERE contains(edits, 'canary')")
 
 
 @pytest.mark.parametrize("in_memory_bytes", [100, 1 << 20])
@@ -140,12 +210,14 @@ def test_a_cache_that_is_closed_while_a_file_is_read_keeps_nothing(tmp_path: Pat
 
 
 # -- messages added to conversations that were there
-def _export(folder: Path, name: str, conversations: Sequence[tuple[str, Sequence[str]]]) -> Path:
+def _export(
+    folder: Path, name: str, conversations: Sequence[tuple[str, Sequence[str]]], title: str = ""
+) -> Path:
     """Write an export of Claude: (id, texts of user and assistant in turn)."""
     document = [
         {
             "uuid": own,
-            "name": own,
+            "name": title or own,
             "created_at": "2026-03-04T10:00:00Z",
             "chat_messages": [
                 {

@@ -1,0 +1,76 @@
+"""What imports did to conversations, so that they can be undone: added them, added messages, edited them."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from app.domain.changes import ImportNoted
+from app.domain.ids import ConversationId, MessageId
+from app.storage.engine.aggregate import (
+    OF_CONVERSATIONS,
+    Aggregate,
+    Batch,
+    State,
+    Table,
+    columns_of,
+    reader,
+    reference,
+)
+from app.storage.engine.connection import Connection
+from app.storage.engine.store import StoreReader
+
+IMPORTS_KEPT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ImportItem:
+    """What an import did to a conversation: `ImportNoted`, as it is stored."""
+
+    number: int
+    conversation_id: ConversationId
+    is_new: bool
+    first_message: MessageId | None
+    last_message: MessageId | None
+    edits: str
+
+
+_COLUMNS = columns_of(ImportItem)
+_ITEMS = Table("import_item", f"position, place, {_COLUMNS}", "position, place", OF_CONVERSATIONS)
+
+
+def _noted(batch: Batch, change: ImportNoted) -> None:
+    _ITEMS.put(batch, change, position=batch.position, place=batch.place)
+
+
+def _write(connection: Connection, batch: Batch, _state: State) -> None:
+    if rows := batch.rows["import_item"]:
+        _ITEMS.write(connection, rows)
+        newest = max(row[2] for row in rows.values())
+        connection.execute("DELETE FROM import_item WHERE number <= ?", [newest - IMPORTS_KEPT])
+
+
+IMPORTS = Aggregate(
+    (_ITEMS,),
+    {ImportNoted: _noted},
+    _write,
+    rules=(reference("import_item.conversation_id", "conversation", "delete"),),
+)
+
+
+def forget_edits(connection: Connection, conversation_id: int) -> None:
+    """Forget earlier titles, which may quote what is being forgotten; inside the caller's transaction."""
+    connection.execute(
+        "UPDATE import_item SET edits = '{}' WHERE conversation_id = ?", [conversation_id]
+    )
+
+
+class ImportItems(StoreReader):
+    """Reads what imports did. Blocking."""
+
+    def of(self, numbers: Collection[int]) -> tuple[ImportItem, ...]:
+        """Return what some imports did, in the order in which they did it."""
+        rows = self._store.rows(
+            f"SELECT {_COLUMNS} FROM import_item WHERE number IN (SELECT unnest(?)) "
+            "ORDER BY position, place",
+            [list(numbers)],
+        )
+        return tuple(map(reader(ImportItem), rows))
