@@ -1,6 +1,7 @@
 """Followed sessions of Cursor, which keeps them in its database and as transcripts."""
 
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -108,3 +109,30 @@ def test_a_transcript_of_cursor_waits_until_its_database_is_read(
     assert {title for title, _ in followed.texts()} == (
         {"About ohms"} if is_waiting else {"What is the ohm?"}
     )
+
+
+@pytest.mark.parametrize(
+    ("folder", "said", "project"),
+    [
+        ("home-anna-code-my-app", "", "code-my-app"),
+        ("Users-anna-code-my-app", "/Users/anna/code/my-app/src/a.py", "my-app"),
+        ("c-Users-anna-my-app", "c:\\Users\\anna\\my app\\a.py", "my app"),
+        ("home-anna-my", "/home/anna/my-app/a.py and /home/anna/my.", "my"),
+        ("{home}-code-my-app", "", "my-app"),
+        ("{home}-code-old-app", "", "old-app"),
+    ],
+)
+def test_a_project_whose_folder_is_gone_has_a_name(
+    clean_home: Path, folder: str, said: str, project: str
+) -> None:
+    (clean_home / "code" / "my-app").mkdir(parents=True)
+    dashed = re.sub(r"[^A-Za-z0-9]", "-", str(clean_home)).strip("-")
+    name = folder.format(home=dashed)
+    log = clean_home / ".cursor/projects" / name / "agent-transcripts/c1/c1.jsonl"
+    log.parent.mkdir(parents=True)
+    call = {"type": "tool_use", "name": "Read", "input": {"path": said}}
+    asked = {"role": "user", "message": {"content": "Read it."}}
+    log.write_text(as_lines([asked, {"role": "assistant", "message": {"content": [call]}}]))
+    (found,) = read_export(log)
+    assert isinstance(found, ImportedConversation)
+    assert found.tags == (project,)

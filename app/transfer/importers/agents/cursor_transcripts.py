@@ -6,7 +6,7 @@ derived from it and what precedes it.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -28,6 +28,7 @@ from app.transfer.importers.parsing.formats import (
 )
 from app.transfer.importers.parsing.values import an_object, text_of
 
+_HOME = re.compile(r"\A(?:[A-Za-z]-)?(?:home|Users)-[^-]+-(?=.)")
 _QUERY = "<user_query>"
 _TYPED = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _AT = re.compile(
@@ -52,13 +53,15 @@ def read_transcript(file: NamedStream) -> Imported:
     thread, named = Thread("cursor", file.name), file.name.rpartition("/")[2].split(".")[0]
     at: datetime | None = None
     began: datetime | None = None
+    said = []
     for number, record, flaw in _text_records(file) if is_text else lines(file.stream):
         if flaw:
             thread.left_out.append((str(number), flaw))
             continue
         role = ROLES.get(text_of(record.get("role")), Role.ASSISTANT)
         parts = blocks_of(an_object(record.get("message")).get("content"))
-        name = text_name(json.dumps([thread.last, record.get("role"), record.get("message")]))
+        said.append(json.dumps([thread.last, record.get("role"), record.get("message")]))
+        name = text_name(said[-1])
         at = next(filter(None, map(_time, parts)), at) if role is Role.USER else at
         began = began or at
         thread.append(name, role, map(_typed, parts) if role is Role.USER else parts, at)
@@ -66,7 +69,7 @@ def read_transcript(file: NamedStream) -> Imported:
     above = PurePath(file.path or file.name).parts
     *_, parent, folder, _ = ("", "", *above)
     yield thread.finished(
-        named, "", began or ended, ended, is_undated=True, tags=project_tag(_project(above)),
+        named, "", began or ended, ended, is_undated=True, tags=project_tag(_project(above, said)),
         started_by=parent if folder == "subagents" else None,
     )  # fmt: skip
 
@@ -113,28 +116,38 @@ def _piece(lines_of: list[str]) -> Iterator[dict[str, Any]]:
         yield {"type": "tool_use", "name": head, "input": body.strip()}
 
 
-def _project(above: tuple[str, ...]) -> str:
-    """Return the folder of a project, whose path is a name in which all other characters are dashes."""
+def _project(above: tuple[str, ...], said: Iterable[str]) -> str:
+    """Return the folder of a project, whose path is a name in which all other characters are dashes.
+
+    One that no longer exists is looked for in what is `said` of files, which is JSON text.
+    """
     at = above.index("agent-transcripts") - 1 if "agent-transcripts" in above else -1
     if at < 0:
         return ""
-    home = Path.home()
-    return _folder(Path(home.anchor), above[at]) or above[at].removeprefix(
-        f"{_dashed(home).lstrip('-')}-"
-    )
+    dashed = above[at].strip("-")
+    missing_chars, name = _folder(Path(Path.home().anchor), dashed)
+    words = r"[^A-Za-z0-9\"]{1,4}".join(map(re.escape, dashed.split("-")))
+    path = re.compile(rf"(?:/|\b){words}(?![A-Za-z0-9])") if missing_chars else None
+    found = (match[0] for each in said if path for match in path.finditer(each))
+    best = min(name, _HOME.sub("", dashed), key=len)
+    return next((each for each in found if "/" in each or "\\" in each), best)
 
 
 @lru_cache(maxsize=256)
-def _folder(above: Path, dashed: str) -> str:
-    """Return the name of the folder below `above` that has such a path; "" if it does not exist."""
+def _folder(above: Path, dashed: str) -> tuple[int, str]:
+    """Return the name of the folder below `above` that has such a path, after how much of that is missing.
+
+    That of a folder that does not exist is what follows the path of the last one that does.
+    """
+    best = len(dashed), dashed
     with suppress(OSError):
         for each in above.iterdir():
             own = _dashed(each.name)
             if dashed == own:
-                return each.name
-            if dashed.startswith(f"{own}-") and (found := _folder(each, dashed[len(own) + 1 :])):
-                return found
-    return ""
+                return 0, each.name
+            if dashed.startswith(f"{own}-"):
+                best = min(best, _folder(each, dashed[len(own) + 1 :]))
+    return best
 
 
 def _dashed(path: Path | str) -> str:
