@@ -45,7 +45,8 @@ def main() -> None:
             await user.ask(lambda services: choose_models(services, base_url, "builtin", None))
             figures = await _used(user, given.minutes * 60)
             await user.leave()
-        return {**figures, "threads_left": threading.active_count(), "failures": len(user.failures)}
+        failures = [repr(each) for each in user.failures]
+        return {**figures, "threads_left": threading.active_count(), "failures": failures}
 
     print_json(measured_in_window(measure))
 

@@ -159,7 +159,8 @@ class User:
         def look() -> None:
             began = time.monotonic()
             try:
-                assert not self.failures
+                if self.failures:
+                    raise self.failures[0]
                 if condition() and not found.done():
                     found.set_result(None)
             except Exception as error:  # noqa: BLE001 - it belongs to the story, not to Qt's slot
