@@ -18,6 +18,7 @@ import threading
 import time
 import traceback
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt, QTimer, qInstallMessageHandler
@@ -55,7 +56,7 @@ _FILES = [
 ]
 _LEAVING = ("uit", "Restore")  # in the names of what ends the program
 _SHOWN = (QAbstractButton, QAbstractScrollArea, QComboBox, QLabel, QLineEdit, QTabBar)
-_POPUP_MS = 3_000  # a menu or dialog with a loop of its own is closed after it
+_OPEN_MS = 3_000  # a menu or dialog with a loop of its own is closed after it
 _PAUSES_S = (0, 0, 0.02, 0.05, 0.2)
 
 
@@ -84,7 +85,7 @@ class RandomUser:
         )
         while time.monotonic() < ends_at:
             self.steps += 1
-            QTimer.singleShot(_POPUP_MS, _close_popup)
+            QTimer.singleShot(_OPEN_MS, partial(self._close_what_waits, self.steps))
             (kind,) = self._drawn.choices(kinds, (45, 17, 15, 17, 3, 1, 2))
             try:
                 kind(self._front())
@@ -95,6 +96,12 @@ class RandomUser:
                 if not isinstance(each, KnownError):  # which the window explains
                     self._note("".join(traceback.format_exception(each)))
             self._user.failures.clear()
+
+    def _close_what_waits(self, step: int) -> None:
+        """Close a menu, and a dialog that a step still waits for."""
+        waits_for = QApplication.activeModalWidget() if step == self.steps else None
+        if (top := QApplication.activePopupWidget() or waits_for) is not None:
+            top.close()
 
     def _note(self, problem: str) -> None:
         if "This plugin does not support" not in problem:
@@ -200,11 +207,6 @@ class RandomUser:
         self._user.window.resize(*size)
 
 
-def _close_popup() -> None:
-    if (popup := QApplication.activePopupWidget()) is not None:
-        popup.close()
-
-
 def main() -> None:
     """Run and print; a problem is no reason to end."""
     given = options(__doc__, minutes=10.0, seed=1, library=Path)
@@ -217,10 +219,8 @@ def main() -> None:
             await user.start_with_model(base_url)
             random_user = RandomUser(user, given.seed)
             await random_user.use(given.minutes * 60)
-            for top in QApplication.topLevelWidgets():
-                if top.isVisible() and top is not user.window:
-                    top.close()
-            await user.leave()
+            user.running.leave()  # the window would ask about an import or a text that is not saved
+            await user.gone()
         return {"steps": random_user.steps, "problems": dict(random_user.problems)}
 
     print_json(measured_in_window(measure))

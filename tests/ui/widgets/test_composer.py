@@ -16,6 +16,7 @@ from app.domain.conversations import Image, Text
 from app.domain.errors import StorageError
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.conversation.composer import MessageCostPresenter
+from ui.theme import Appearance
 from ui.views.chat_pane import ChatPane
 from ui.widgets.composer.composer import Composer
 from ui.widgets.composer.message_box import MessageBox
@@ -48,6 +49,21 @@ def test_the_mouse_leaves_the_box_its_focus_and_a_second_stop_sends_nothing(qtbo
         return len(sent) > 1
 
     qtbot.waitUntil(sends)
+
+
+def test_no_bar_to_scroll_sideways_appears_below_a_long_word(
+    qtbot: QtBot, appearance: Appearance
+) -> None:
+    box = MessageBox()
+    qtbot.addWidget(box)
+    box.show()
+    box.setPlainText("a" * 300)
+    shown = []
+    for width in range(500, 520):  # the letter is wider than each step
+        box.resize(width, 300)
+        QApplication.processEvents()
+        shown.append(box.horizontalScrollBar().isVisible())
+    assert not any(shown)
 
 
 def test_the_frame_shows_the_focus_after_a_list_gave_it_back(qtbot: QtBot) -> None:

@@ -35,7 +35,9 @@ class MessageBox(QPlainTextEdit):
         super().__init__(parent)
         self._invitation = ""
         self.setProperty("kind", "message")
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        # Wrapped text counts as up to 3 px wider than its room. A bar for them would take a line,
+        # for which the other bar comes, beside which none is needed: they would alternate forever.
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.document().setDocumentMargin(2)
         layout = self.document().documentLayout()
