@@ -158,9 +158,9 @@ class User:
 
         def look() -> None:
             began = time.monotonic()
+            if self.failures and not found.done():
+                found.set_exception(self.failures[0])
             try:
-                if self.failures:
-                    raise self.failures[0]
                 if condition() and not found.done():
                     found.set_result(None)
             except Exception as error:  # noqa: BLE001 - it belongs to the story, not to Qt's slot
