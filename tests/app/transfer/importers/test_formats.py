@@ -261,7 +261,7 @@ def test_a_transcript_of_cursor_may_be_text(tmp_path: Path) -> None:
     reply = "[Thinking] Hm.\n  Deep.\n[Tool call] read\n  path=a\n[Tool result] read\n  b\nuser: is text.\n"
     path.write_text(f"user:\n<user_query>\n{QUESTION}\n</user_query>\nassistant:\n{reply}")
     (found,), skipped = read_parts(path)
-    assert (found.source_id, found.tags, skipped) == ("s1", ("home-a-heron",), [])
+    assert (found.source_id, found.tags, skipped) == ("s1", ("heron",), [])
     asked, answered = found.messages
     assert asked.blocks == (Text(QUESTION),)
     assert answered.blocks == (
