@@ -20,7 +20,6 @@ from app.providers.wire.messages import (
     Item,
     WireMessage,
     arguments_object,
-    raw_reply,
     schema_object,
     tools_as_text,
 )
@@ -147,8 +146,8 @@ class MessagesReader(ReplyReader):
             yield from self._end_block(index)
         items = [self._blocks[index] for index in sorted(self._blocks)]
         items = [item for item in items if item and item.get("text") != ""]
-        raw = raw_reply(WIRE, self.model, items) if items else None
-        self.finished = Finished(_REASONS.get(self._stop_reason, FinishReason.UNKNOWN), raw)
+        reason = _REASONS.get(self._stop_reason, FinishReason.UNKNOWN)
+        self.finished = Finished(reason, self.raw_of(WIRE, items))
 
 
 class MessagesWire(Wire):

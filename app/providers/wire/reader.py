@@ -4,7 +4,7 @@ Thinking that a model writes into its text stands between tags at the start of t
 not know a model's reasoning format passes it on as text. Many chat templates open the tag themselves, so that
 only its end arrives; what was already passed on as text is then reclassified. The pairs are those of the
 models' chat templates: DeepSeek R1, Qwen and GLM (`<think>`), Seed-OSS, Magistral (`[THINK]`), Command A,
-OpenThinker, Kimi.
+OpenThinker, Kimi, gpt-oss (channels).
 """
 
 import re
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from app.domain.chat import NO_IMAGES, ChatRequest, Finished, StreamEvent, TextWasThinking
-from app.domain.conversations import Message, Text, Thinking
+from app.domain.conversations import Message, RawReply, Text, Thinking
 from app.domain.text import clean
-from app.providers.wire.messages import WireMessage, prepare_messages
+from app.providers.wire.messages import WireMessage, prepare_messages, raw_reply
 
 _TAGS = (
     ("<think>", "</think>"),
@@ -26,6 +26,7 @@ _TAGS = (
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("◁think▷", "◁/think▷"),
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
 )
 _OPENING = tuple(opening.casefold() for opening, _ in _TAGS)
 _CLOSING = tuple(closing.casefold() for _, closing in _TAGS)
@@ -52,6 +53,11 @@ class ThinkingTags:
         self._mentions = 0
         self._has_thought = False  # within the present tags
         self._is_after_thinking = False
+
+    @property
+    def has_found(self) -> bool:
+        """Whether there was thinking in tags."""
+        return self._is_after_thinking or self._mode == self._in_thinking
 
     def expect_no_end(self) -> None:
         """Expect no lone end tag any more: the server reports thinking by itself."""
@@ -216,6 +222,10 @@ class ReplyReader:
             yield Thinking(rest)
         yield from self._tags.feed(self.text.flush())
         yield from self._tags.flush()
+
+    def raw_of(self, wire: str, items: Sequence[Mapping[str, Any]]) -> RawReply | None:
+        """Return the items that a reply is sent back as; None where its text has thinking in tags."""
+        return None if self._tags.has_found or not items else raw_reply(wire, self.model, items)
 
     def think(self, text: str) -> Iterator[StreamEvent]:
         """Yield a piece of reasoning as far as it can be shown."""

@@ -13,7 +13,7 @@ from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
 from app.providers.http.json_fields import count_at, list_at, mapping_at, text_at
 from app.providers.model_options import openai_options
-from app.providers.wire.messages import Item, WireMessage, arguments_text, raw_reply, schema_object
+from app.providers.wire.messages import Item, WireMessage, arguments_text, schema_object
 from app.providers.wire.reader import ReplyReader, Wire
 
 WIRE = "openai.responses"
@@ -90,8 +90,7 @@ class ResponsesReader(ReplyReader):
                 count_at(usage, "input_tokens_details", "cached_tokens") or 0,
             )
         items = [self._items[index] for index in sorted(self._items)]
-        raw = raw_reply(WIRE, self.model, items) if items else None
-        self.finished = Finished(self._reason(response, items), raw)
+        self.finished = Finished(self._reason(response, items), self.raw_of(WIRE, items))
 
     def _reason(self, response: Mapping[str, Any], items: list[Item]) -> FinishReason:
         if text_at(response, "status") == "incomplete":

@@ -139,6 +139,10 @@ TAGGED = {
     "white space before, and inside": ("\n <thinking>\n\n hm \n</thinking>Done", "hm", "Done"),
     "nothing thought": ("<think>\n\n</think>\n\nDone", "", "Done"),
     "other tags": ("[THINK]hm[/THINK]Done", "hm", "Done"),
+    "channels": (
+        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Done",
+        "hm", "Done",
+    ),
     "thought twice": ("<think>a</think>\n<think>b</think>\nDone", "ab", "Done"),
     "unclosed": ("<think>hm, a < b", "hm, a < b", ""),
     "only the end tag": ("Let me see.\n</think>\n\nDone", "Let me see.", "Done"),

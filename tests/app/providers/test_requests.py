@@ -92,11 +92,19 @@ def test_a_raw_reply_is_sent_back_to_the_same_model_only(server: Loopback) -> No
 
 @pytest.mark.parametrize("said", ["<think>hm</think>\n\nI look", "hm\n</think>\n\nI look"])
 @pytest.mark.parametrize("chunks", [1, 9])
-def test_a_raw_reply_is_without_thinking_in_tags(server: Loopback, said: str, chunks: int) -> None:
-    heard = ask(server, CHAT, text(said, chunks=chunks), tool_call("weather", {"city": "Bern"}))
+def test_thinking_in_tags_is_not_sent_back(
+    server: Loopback, wire: str, said: str, chunks: int
+) -> None:
+    heard = ask(server, wire, text(said, chunks=chunks), tool_call("weather", {"city": "Bern"}))
     assert (heard.text, heard.thinking) == ("I look", "hm")
-    (item,) = json.loads(heard.finished.raw.items_json)
-    assert item["content"] == "I look"
+    reply = message(
+        Role.ASSISTANT, Thinking("hm"), Text("I look"), CALL,
+        raw=heard.finished.raw, model="testing:test-model",
+    )  # fmt: skip
+    asked = request(user("a"), reply, message(Role.TOOL, RESULT), tools=(WEATHER,))
+    sent = json.dumps(BODIES[wire].body(asked, "testing:test-model"))
+    assert "I look" in sent
+    assert "hm" not in sent
 
 
 def test_a_reasoning_item_without_content_is_omitted_with_the_ids_that_refer_to_it() -> None:
