@@ -75,7 +75,12 @@ class Answering:
         turns = {int(number): item for number, item in TURN.findall(asked)}
         self.exchanges.update(turns.values())
         facts = [
-            {"op": "add", "text": f"The user owns item {item}.", "source_turn": number}
+            {
+                "op": "add",
+                "text": f"The user owns item {item}.",
+                "words": f"item {item}",
+                "source_turn": number,
+            }
             for number, item in turns.items()
         ]
         lines = [

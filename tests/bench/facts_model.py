@@ -130,7 +130,14 @@ def answer(seen: Seen) -> Iterable[Step]:
         known = {text: int(number) for number, text in _KNOWN.findall(sent)}.get(said.instead_of)
         operation = ("update" if said.fact else "end") if said.instead_of else "add"
         facts = [
-            {"op": operation, "id": known, "text": said.fact, "category": "other", "source_turn": 1}
+            {
+                "op": operation,
+                "id": known,
+                "text": said.fact,
+                "words": said.message,
+                "category": "other",
+                "source_turn": 1,
+            }
         ]
     return [text(json.dumps(part_answer(*facts))), usage(900, 100)]
 

@@ -11,6 +11,7 @@ from app.domain.conversations import TitleOrigin
 from app.domain.records.facts import Fact, FactCategory, text_until
 from app.domain.text import clean, one_line
 from app.language.sentences import content_terms, shorten_middle
+from app.memory.facts import contains_value
 from app.providers.pricing.usage import estimated_tokens
 from app.storage.engine.stamps import now
 from app.storage.work.extraction_work import MessageToRead
@@ -40,7 +41,7 @@ _ANSWER_TOKENS_OF_A_TURN = 150
 _LEAST_ROOM_TOKENS = 500
 _KNOWN_SHARE = 0.25  # of the room
 _SLACK = 0.95
-_CLEARLY = 1 / 3  # of a fact's words, by which another turn than the named one has more
+_NOT_COPIED = 1 / 3  # of the words that a model should have copied
 _QUOTES = "\"'“”„«»`* "
 # Words of the prompt itself, which small models give as tags and titles.
 _LABELS = frozenset(
@@ -76,24 +77,28 @@ _FIELDS: Mapping[str, Schema] = {
     "tags": {"type": "array", "items": _TEXT},
     "turns": list_of(number=_INTEGER, line=_TEXT),
     "facts": list_of(
-        "op",
         "source_turn",
+        "op",
+        # In this order, so that a model says what a fact rests on before it says the fact.
+        source_turn=_INTEGER,
+        words=_OPTIONAL_TEXT,
+        in_earnest={"type": ["boolean", "null"]},
         op={"type": "string", "enum": ["add", "update", "end", "none"]},
         id={"type": ["integer", "null"]},
         text=_OPTIONAL_TEXT,
         category={**_OPTIONAL_TEXT, "enum": [*FactCategory, None]},
         valid_from=_OPTIONAL_TEXT,
         valid_to=_OPTIONAL_TEXT,
-        source_turn=_INTEGER,
     ),
 }
 
 
 class _Source(NamedTuple):
-    """A turn of a part that may state facts, the user's message, and the terms of its own words."""
+    """A user's message in a turn of a part, its own words in plain form, and their terms."""
 
     place: int
     message: MessageToRead
+    text: str
     terms: frozenset[str]
 
 
@@ -166,7 +171,7 @@ class PartRequest:
         return "" if is_empty or repeats_prompt else text
 
     def _facts(self, given: Sequence[Mapping[str, Any]]) -> Mapping[int, Sequence[ExtractedFact]]:
-        """Return the facts that point to words of the user in this part, and not to what is quoted.
+        """Return the facts that are meant and point to words of the user in this part, not to what is quoted.
 
         An id that was not offered makes an update a new fact, and an end nothing. A fact that is added
         in the words of a known one repeats the prompt.
@@ -174,17 +179,17 @@ class PartRequest:
         found: dict[int, list[ExtractedFact]] = {}
         offered = {fact.id for fact in self.known}
         repeated = {fact.text.casefold() for fact in self.known}
-        sources, quoted = self._sources()
+        sources = self._sources()
         for each in given:
             operation = each["op"]
-            if operation == "none":
+            if operation == "none" or each.get("in_earnest") is False:
                 continue
             known = each.get("id") if operation != "add" and each.get("id") in offered else None
             until = _date(each.get("valid_to"))
             text = (
                 "" if operation == "end" else self._said(each.get("text") or "", _FACT_LIMIT_CHARS)
             )
-            source = _stating(text, each["source_turn"] - 1, sources, quoted)
+            source = _stating(each.get("words") or "", each["source_turn"] - 1, sources)
             is_repeated = operation == "add" and text.casefold() in repeated
             text = text and text_until(text, until, now())
             if source is None or is_repeated or not (text or (operation == "end" and known)):
@@ -198,21 +203,15 @@ class PartRequest:
             )  # fmt: skip
         return {place: facts[:_MOST_FACTS_OF_A_TURN] for place, facts in found.items()}
 
-    def _sources(self) -> tuple[Mapping[int, _Source], frozenset[str]]:
-        """Return by turn the first message in which the user says something, and the terms of quotations."""
-        found: dict[int, _Source] = {}
-        quoted: set[str] = set()
+    def _sources(self) -> Sequence[_Source]:
+        """Return the messages in which the user says something of their own, oldest first."""
+        found = []
         for place, turn in enumerate(self.part.turns):
             for each in turn.exchange.messages if turn.wants_facts else ():
-                if not each.by_user:
-                    continue
-                pieces = list(_divided(each.text))
-                own = [piece for is_quoted, piece in pieces if not is_quoted]
-                for is_quoted, piece in pieces:
-                    quoted.update(content_terms(piece) if is_quoted else ())
-                if own and place not in found:
-                    found[place] = _Source(place, each, frozenset(content_terms("\n".join(own))))
-        return found, frozenset(quoted)
+                pieces = _divided(each.text) if each.by_user else ()
+                if own := "\n".join(piece for is_quoted, piece in pieces if not is_quoted):
+                    found.append(_Source(place, each, _plain(own), frozenset(content_terms(own))))
+        return found
 
 
 def _divided(text: str) -> Iterator[tuple[bool, str]]:
@@ -229,23 +228,23 @@ def _divided(text: str) -> Iterator[tuple[bool, str]]:
         yield False, own
 
 
-def _stating(
-    fact: str, named: int, sources: Mapping[int, _Source], quoted: frozenset[str]
-) -> _Source | None:
-    """Return what states a fact: the named turn, unless another has clearly more of its words.
+def _stating(words: str, named: int, sources: Sequence[_Source]) -> _Source | None:
+    """Return the message that words were copied from, rather one of the named turn; None for none.
 
-    Small models number the turns wrongly. None if the user says nothing of their own in the named one,
-    and where what the user quotes has clearly more of the words.
+    Small models number the turns wrongly, and do not copy every word.
     """
-    if named not in sources:
-        return None
-    words = frozenset(content_terms(fact))
-    best = max(sources.values(), key=lambda each: len(words & each.terms))
-    clearly = max(1, _CLEARLY * len(words))
-    if len(words & quoted) - len(words & best.terms) >= clearly:
-        return None
-    more = len(words & best.terms) - len(words & sources[named].terms)
-    return best if more >= clearly else sources[named]
+    copied, terms = _plain(words), frozenset(content_terms(words))
+    ordered = sorted(sources, key=lambda each: each.place != named)
+    if not terms:  # a bare "yes" says something, an "I" does not
+        return next((each for each in ordered if copied == each.text), None)
+    exact = (each for each in ordered if contains_value(each.text, copied))
+    most_missing = max(1, _NOT_COPIED * len(terms))
+    near = (each for each in ordered if len(terms - each.terms) < most_missing)
+    return next(exact, None) or next(near, None)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(f"{_QUOTES}.…,;:!?。！？")
 
 
 def part_request(

@@ -236,12 +236,14 @@ def test_the_id_of_an_ended_fact_is_not_used_again(data_dir: Path) -> None:
 
 MODEL = "scripted:1"
 HOME = {
-    "op": "add", "source_turn": 1, "text": "The user's home is Oslo.", "category": "identity",
+    "op": "add", "source_turn": 1, "words": "I live in Oslo", "text": "The user's home is Oslo.",
+    "category": "identity",
 }  # fmt: skip
 
 
 def likes(text: str) -> dict[str, Any]:
-    return {"op": "add", "source_turn": 2, "text": text, "category": "preference"}
+    words = "I'm allergic to green tea"
+    return {"op": "add", "source_turn": 2, "words": words, "text": text, "category": "preference"}
 
 
 class Extraction:

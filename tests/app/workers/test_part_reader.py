@@ -74,8 +74,10 @@ class Bench:
 bench = fixture_of(Bench, "store")
 
 
-def said(text: str, turn: int = 1, **more: Any) -> dict[str, Any]:
-    return {"op": "add", "source_turn": turn, "text": text, "category": "identity", **more}
+def said(text: str, words: str | None, turn: int = 1, **more: Any) -> dict[str, Any]:
+    """Return what a model says of a fact, and the words of the user that it copied."""
+    claim = {"op": "add", "source_turn": turn, "words": words, "in_earnest": True, "text": text}
+    return {**claim, "category": "identity", **more}
 
 
 def labels(quotation: str) -> list[str]:
@@ -91,7 +93,9 @@ def test_a_title_is_taken_without_its_label(bench: Bench) -> None:
 
 def test_one_request_for_a_conversation_gives_the_results_of_all_three(bench: Bench) -> None:
     talk = add_conversation(bench.store, "I live in Oslo.", "And I sail.")
-    bench.asker.replies_with(part_answer(said("The user lives in Oslo."), title="Oslo"))
+    bench.asker.replies_with(
+        part_answer(said("The user lives in Oslo.", "I live in Oslo"), title="Oslo")
+    )
     statuses = bench.run()
     assert len(bench.asker.asked) == 1
     found = Conversations(bench.store).get(talk.conversation.id)
@@ -117,28 +121,32 @@ def test_one_request_for_a_conversation_gives_the_results_of_all_three(bench: Be
 
 
 @pytest.mark.parametrize(
-    ("fact", "named", "stating"),
+    ("words", "named", "stating"),
     [
-        ("The user keeps bees in Thun.", 1, 2),  # all of its words are in the second turn
-        ("The user keeps bees in Thun.", 0, None),
-        ("The user moved to Oslo.", 1, 1),
-        ("The user is from Norway.", 1, 1),  # no turn has its words
-        ("The user is from Norway.", 5, None),
-        ("用户养蜜蜂。", 1, 3),
-        ("The user's brother keeps bees in Thun.", 4, None),  # a quotation
+        ("keep bees in Thun", 1, 2),
+        ("My parents keep BEES, in  Thun.", 0, 2),
+        ("parents kept bees in Thun", 2, 2),
+        ("Yes.", 5, 5),
+        ("I", 1, None),
+        ("I work at the mill", 1, None),  # nobody said so
+        ("我在家里养蜜蜂", 1, 3),
+        ("My brother keeps bees", 4, None),  # a quotation
+        ("So you own hives.", 2, None),  # the assistant
+        (None, 1, None),
     ],
 )
-def test_a_fact_is_from_the_turn_with_its_words_when_a_model_numbers_the_turns_wrongly(
-    bench: Bench, fact: str, named: int, stating: int | None
+def test_a_fact_is_from_the_turn_with_the_words_that_a_model_copied_from_the_user(
+    bench: Bench, words: str | None, named: int, stating: int | None
 ) -> None:
     talk = add_conversation(
         bench.store,
         "I moved to Oslo in May.",
-        "My parents keep bees in Thun.",
+        ("My parents keep bees in Thun.", "So you own hives."),
         "我在家里养蜜蜂。",
-        "> My brother keeps bees in Thun.",
+        "> My brother keeps bees in Bern.",
+        "Yes!",
     )
-    bench.asker.replies_with(part_answer(said(fact, named)))
+    bench.asker.replies_with(part_answer(said("A fact.", words, named)))
     bench.run()
     found = [each.exchange_id for each in bench.facts().values()]
     assert found == ([talk.exchanges[stating - 1].id] if stating else [])
@@ -168,7 +176,7 @@ def test_a_new_turn_is_sent_alone_with_the_summary_so_far(bench: Bench) -> None:
 )  # fmt: skip
 def test_only_workers_on_are_asked(bench: Bench, on: Sequence[WorkerName], asked: set[str]) -> None:
     add_conversation(bench.store, "I sail.", "Often.")
-    bench.asker.otherwise = part_answer(said("The user sails."))
+    bench.asker.otherwise = part_answer(said("The user sails.", "I sail"))
     statuses = bench.run(*on)
     (schema,) = bench.asker.schemas
     assert schema is not None
@@ -256,25 +264,25 @@ def test_pieces_are_labelled_and_only_the_user_s_own_words_are_theirs(bench: Ben
 @pytest.mark.parametrize(
     ("text", "claim", "facts"),
     [
-        ("I sail.", said("The user rows.", turn=2), set()),
-        ("I sail.", said("The user rows.", turn=0), set()),
-        ("I sail.", said("The user rows.", turn=-1), set()),
-        ("I sail.", said("The user rows.", op="none"), set()),
-        ("I sail.", said("  "), set()),
-        ("I sail.", {"op": "end", "source_turn": 1, "id": 1}, set()),
-        ("> I live in Rome.", said("The user lives in Rome."), set()),
-        ("Please proofread:\n> I moved to Rome.", said("The user moved to Rome."), set()),
+        ("I sail.", said("The user sails.", "I sail", op="none"), set()),
+        ("I sail.", said("  ", "I sail"), set()),
+        ("I sail.", said("", "I sail", op="end", id=1), set()),
+        ("A story: I sail.", said("The user sails.", "I sail", in_earnest=False), set()),
+        ("I sail.", said("The user sails.", "I sail", in_earnest=None), {"The user sails."}),
+        ("> I live in Rome.", said("The user lives in Rome.", "I live in Rome"), set()),
+        ("Please proofread:\n> I moved to Rome.", said("The user moved to Rome.", "I moved to Rome"),
+         set()),
         (f'Answer this: "{"I moved to Rome and work at the mill there. " * 2}"',
-         said("The user moved to Rome."), set()),
-        ("Ich heiße Ada und esse kein Fleisch.", said("Die Nutzerin ist Vegetarierin."),
+         said("The user moved to Rome.", "I moved to Rome"), set()),
+        ("Ich heiße Ada und esse kein Fleisch.",
+         said("Die Nutzerin ist Vegetarierin.", "esse kein Fleisch"),
          {"Die Nutzerin ist Vegetarierin."}),
         ('I read "Dune". I live in Berlin and work there as a nurse with children. My cat is "Momo".',
-         said("The user lives in Berlin."), {"The user lives in Berlin."}),
+         said("The user lives in Berlin.", "I live in Berlin"), {"The user lives in Berlin."}),
         ('It is 27" wide. I live in Berlin and work there as a nurse, with two screens of 24" each.',
-         said("The user lives in Berlin."), {"The user lives in Berlin."}),
+         said("The user lives in Berlin.", "I live in Berlin"), {"The user lives in Berlin."}),
     ],
-    ids=["a later turn", "no turn", "an earlier turn", "no operation", "no text", "an unknown fact",
-         "a quotation alone", "a quoted line", "a quoted letter", "other words",
+    ids=["no operation", "no text", "an unknown fact", "a story", "not told", "a quotation alone", "a quoted line", "a quoted letter", "other words",
          "between two titles", "between inches"],
 )  # fmt: skip
 def test_a_claim_needs_a_turn_in_which_the_user_said_something(
@@ -289,17 +297,20 @@ def test_a_claim_needs_a_turn_in_which_the_user_said_something(
 # -- what a model says of known facts
 
 
+_ELSE = "Now something else"
+
+
 @pytest.mark.parametrize(
     ("claim", "days", "current", "past"),
-    [(said("The user lives in Rome.", op="update"), 1, {"Rome"}, {"Oslo"}),
-     (said("The user lives in Rome.", op="add"), 1, {"Rome", "Oslo"}, set()),
-     (said("The user lives in Rome.", op="update"), -1, {"Oslo"}, {"Rome"}),
-     (said("", op="end"), 1, set(), {"Oslo"}), (said("", op="end"), -1, {"Oslo"}, set()),
-     (said("The user lives in Rome.", op="update", id=999_999), 1, {"Rome", "Oslo"}, set()),
-     (said("", op="none"), 1, {"Oslo"}, set()),
-     (said("The user lives in Oslo.", op="add"), 1, {"Oslo"}, set()),
-     (said("The user lives in Oslo.", op="update"), 1, {"Oslo"}, set()),
-     (said("The user lives in Rome.", valid_to="2020-01-01"), 1, {"Oslo"}, {"Rome"})],
+    [(said("The user lives in Rome.", _ELSE, op="update"), 1, {"Rome"}, {"Oslo"}),
+     (said("The user lives in Rome.", _ELSE, op="add"), 1, {"Rome", "Oslo"}, set()),
+     (said("The user lives in Rome.", _ELSE, op="update"), -1, {"Oslo"}, {"Rome"}),
+     (said("", _ELSE, op="end"), 1, set(), {"Oslo"}), (said("", _ELSE, op="end"), -1, {"Oslo"}, set()),
+     (said("The user lives in Rome.", _ELSE, op="update", id=999_999), 1, {"Rome", "Oslo"}, set()),
+     (said("", _ELSE, op="none"), 1, {"Oslo"}, set()),
+     (said("The user lives in Oslo.", _ELSE, op="add"), 1, {"Oslo"}, set()),
+     (said("The user lives in Oslo.", _ELSE, op="update"), 1, {"Oslo"}, set()),
+     (said("The user lives in Rome.", _ELSE, valid_to="2020-01-01"), 1, {"Oslo"}, {"Rome"})],
     ids=["update", "add", "update from before", "end", "end from before", "unknown id", "none",
          "a copy", "the same", "over already"],
 )  # fmt: skip
@@ -309,7 +320,7 @@ def test_known_facts_are_offered_and_resolved_as_the_model_says(
     talk = add_conversation(bench.store, "Oslo")
     bench.run()
     old = learned(bench.store, talk, "The user lives in Oslo.")
-    add_conversation(bench.store, "Now something else", at=AT + days * DAY)
+    add_conversation(bench.store, _ELSE, at=AT + days * DAY)
     bench.asker.replies_with(part_answer({"id": old.id, **claim}))
     bench.run()
     assert f"{old.id} | 2026-03-01 | " in bench.sent()[-1]
@@ -329,12 +340,16 @@ def test_known_facts_are_offered_and_resolved_as_the_model_says(
 
 def test_an_end_that_is_still_to_come_stands_in_the_text_of_the_fact(bench: Bench) -> None:
     talk = add_conversation(bench.store, "My passport")
-    bench.asker.replies_with(part_answer(said("The user has a passport.", valid_to="2099-05-01")))
+    bench.asker.replies_with(
+        part_answer(said("The user has a passport.", "passport", valid_to="2099-05-01"))
+    )
     bench.run()
     assert set(bench.facts()) == {"The user has a passport (\N{EN DASH} 2099-05-01)."}
     old = learned(bench.store, talk, "The user works at the mill.")
     add_conversation(bench.store, "I leave the mill next year", at=AT + DAY)
-    bench.asker.replies_with(part_answer(said("", op="end", id=old.id, valid_to="2098-01-31")))
+    bench.asker.replies_with(
+        part_answer(said("", "I leave the mill", op="end", id=old.id, valid_to="2098-01-31"))
+    )
     bench.run()
     assert "The user works at the mill (\N{EN DASH} 2098-01-31)." in bench.facts()
     assert bench.facts() == bench.facts(ended=True), "neither has ended yet"
@@ -352,7 +367,7 @@ def test_an_update_of_what_a_fact_says_ends_the_one_it_names(bench: Bench, is_en
     bench.store.save(FactPut(berlin))
     rome = learned(bench.store, talk, "The user lives in Rome.")
     add_conversation(bench.store, "I moved back to Berlin.", at=AT + 3 * DAY)
-    bench.asker.replies_with(part_answer(said(berlin.text, op="update", id=rome.id)))
+    bench.asker.replies_with(part_answer(said(berlin.text, "moved back", op="update", id=rome.id)))
     bench.run()
     assert set(bench.facts()) == {berlin.text}
     ended = bench.facts(ended=True)[rome.text]
@@ -366,8 +381,8 @@ def test_a_pinned_fact_is_neither_replaced_nor_ended(bench: Bench) -> None:
     old = learned(bench.store, talk, "The user lives in Oslo.")
     bench.store.save(FactPut(replace(old, pinned=True)))
     add_conversation(bench.store, "I moved to Rome.", "I live nowhere.", at=AT + DAY)
-    update = said("The user lives in Rome.", op="update", id=old.id)
-    bench.asker.replies_with(part_answer(update, said("", 2, op="end", id=old.id)))
+    update = said("The user lives in Rome.", "moved to Rome", op="update", id=old.id)
+    bench.asker.replies_with(part_answer(update, said("", "live nowhere", 2, op="end", id=old.id)))
     bench.run()
     assert set(bench.facts()) == {"The user lives in Oslo.", "The user lives in Rome."}
 
@@ -484,7 +499,7 @@ def test_words_of_the_prompt_become_no_title_tag_or_fact(bench: Bench) -> None:
         nonlocal label
         label = f"{prompt.user.partition('] ')[0].partition(' ')[0][1:]} turn 1"
         tags = [label, "User", "#text", "Sailing!"]
-        bench.asker.replies_with(part_answer(said(label), title="Title", tags=tags))
+        bench.asker.replies_with(part_answer(said(label, "I sail"), title="Title", tags=tags))
 
     bench.asker.before = answer_with_a_label
     bench.run()
@@ -530,7 +545,7 @@ def test_rate_limits_and_server_failures_end_with_everything_done_once(bench: Be
 @pytest.mark.parametrize("gone", ["forgotten", "private"])
 def test_a_conversation_gone_meanwhile_leaves_only_its_cost(bench: Bench, gone: str) -> None:
     own = add_conversation(bench.store, "I sail.").conversation.id
-    bench.asker.replies_with(part_answer(said("The user sails.")))
+    bench.asker.replies_with(part_answer(said("The user sails.", "I sail")))
 
     def remove(_: Prompt) -> None:
         if gone == "forgotten":
