@@ -9,15 +9,8 @@ from app.domain.changes import Change, PresetPut, PresetRemoved, SettingPut
 from app.domain.conversations import Conversation
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import new_uid
-from app.domain.records.presets import (
-    BUILT_IN_PRESET,
-    Preset,
-    find_named,
-    free_name,
-    names_hint,
-    one_line_name,
-    preset_problem,
-)
+from app.domain.records.named import find_named, free_name, names_hint, one_line_name
+from app.domain.records.presets import BUILT_IN_PRESET, Preset, preset_problem
 from app.domain.text import clean
 from app.storage.engine.store import Store
 from app.storage.tables.projects import stored_presets

@@ -12,7 +12,7 @@ from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved
 from app.domain.conversations import Conversation
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, new_uid
-from app.domain.records.presets import find_named, names_hint, one_line_name
+from app.domain.records.named import find_named, names_hint, one_line_name
 from app.domain.records.projects import Project, project_problem
 from app.domain.text import clean
 from app.domain.translation import tr_noop

@@ -17,7 +17,7 @@ from app.domain.changes import RoutinePut, RoutineRemoved
 from app.domain.chat import UsageReported
 from app.domain.errors import ConsentMissing, InvalidInput, NotFound
 from app.domain.ids import new_uid
-from app.domain.records.presets import find_named, names_hint, one_line_name
+from app.domain.records.named import find_named, names_hint, one_line_name
 from app.domain.records.routines import (
     FAILURES_NOTICED,
     Routine,

@@ -24,7 +24,7 @@ from app.domain.errors import InvalidSetting
 from app.domain.ids import ExchangeId
 from app.domain.passages import Passage, PassageKind
 from app.domain.records.facts import Memory
-from app.domain.records.presets import free_name
+from app.domain.records.named import free_name
 from app.domain.records.projects import Project, project_problem
 from app.domain.records.routines import Routine, routine_problem
 from app.domain.settings_schema import SETTINGS

@@ -17,7 +17,8 @@ from app.domain.conversations import Conversation, Exchange
 from app.domain.ids import MessageId, PassageId, derived_uid
 from app.domain.passages import PassageKind
 from app.domain.records.facts import BY_IMPORT
-from app.domain.records.presets import BUILT_IN_PRESET, Preset, free_name
+from app.domain.records.named import free_name
+from app.domain.records.presets import BUILT_IN_PRESET, Preset
 from app.domain.records.profile import (
     FactSource,
     Profile,

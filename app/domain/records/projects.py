@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.domain.records.presets import MAX_NAME_CHARS, MAX_PROMPT_CHARS, one_line_name
+from app.domain.records.named import MAX_INSTRUCTIONS_CHARS, named_problem
 
 NO_PROJECT = "none"
 """What stands for no project where a name is typed."""
@@ -48,12 +48,12 @@ class Project:
 
 def project_problem(project: Project) -> str:
     """Return why a project cannot be stored as a phrase that follows "it", "" if it can."""
-    if not 0 < len(project.name) <= MAX_NAME_CHARS or project.name != one_line_name(project.name):
-        return f"needs a name of 1 to {MAX_NAME_CHARS} characters"
+    if problem := named_problem(project):
+        return problem
     if project.name.casefold() == NO_PROJECT:
         return f"cannot be named {NO_PROJECT}, which stands for no project"
-    if len(project.instructions) > MAX_PROMPT_CHARS:
-        return f"has instructions of more than {MAX_PROMPT_CHARS:,} characters"
+    if len(project.instructions) > MAX_INSTRUCTIONS_CHARS:
+        return f"has instructions of more than {MAX_INSTRUCTIONS_CHARS:,} characters"
     if project.color and not re.fullmatch("#[0-9a-f]{6}", project.color):
         return "needs a color such as #2e7d32"
     return ""

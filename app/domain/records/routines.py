@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from app.domain.ids import ConversationId, ExchangeId
-from app.domain.records.presets import MAX_NAME_CHARS, one_line_name
+from app.domain.records.named import named_problem
 
 MAX_PROMPT_CHARS = 20_000
 MAX_CAP_USD = 10_000.0
@@ -86,10 +86,8 @@ class RoutineRun:
 
 def routine_problem(routine: Routine) -> str:
     """Return why a routine cannot be stored as a phrase that follows "it", "" if it can."""
-    if not routine.uid or len(routine.uid) > MAX_NAME_CHARS:
-        return "has no valid uid"
-    if not 0 < len(routine.name) <= MAX_NAME_CHARS or routine.name != one_line_name(routine.name):
-        return f"needs a name of 1 to {MAX_NAME_CHARS} characters"
+    if problem := named_problem(routine):
+        return problem
     if not routine.prompt.strip() or len(routine.prompt) > MAX_PROMPT_CHARS:
         return f"needs a prompt of 1 to {MAX_PROMPT_CHARS:,} characters"
     if routine.cap_usd is not None and not 0 < routine.cap_usd <= MAX_CAP_USD:

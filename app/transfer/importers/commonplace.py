@@ -8,7 +8,8 @@ from app.domain.changes import CoreMemoryPut
 from app.domain.chat import StoredProvider
 from app.domain.conversations import RawReply, Role, TitleOrigin
 from app.domain.records.facts import FactCategory
-from app.domain.records.presets import Effort, Preset, one_line_name, preset_problem
+from app.domain.records.named import one_line_name
+from app.domain.records.presets import Effort, Preset, preset_problem
 from app.domain.records.profile import LINE_LIMIT_CHARS
 from app.domain.records.projects import Project
 from app.domain.records.routines import Routine

@@ -14,7 +14,8 @@ from app.check import check
 from app.domain.changes import PresetPut
 from app.domain.errors import InvalidInput, KnownError, NotFound
 from app.domain.ids import ConversationId
-from app.domain.records.presets import BUILT_IN_PRESET, DEFAULT_PRESET, Effort, Preset, free_name
+from app.domain.records.named import free_name
+from app.domain.records.presets import BUILT_IN_PRESET, DEFAULT_PRESET, Effort, Preset
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.settings import Settings

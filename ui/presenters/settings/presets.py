@@ -6,7 +6,8 @@ from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
 from app.domain.chat import ModelRef
 from app.domain.errors import KnownError
-from app.domain.records.presets import BUILT_IN_PRESET, Preset, free_name
+from app.domain.records.named import free_name
+from app.domain.records.presets import BUILT_IN_PRESET, Preset
 from app.domain.translation import tr
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import confirm_removal

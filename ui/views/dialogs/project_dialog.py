@@ -7,7 +7,7 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QButtonGroup, QRadioButton, QVBoxLayout, QWidget
 
 from app.chat.projects import ProjectProposal
-from app.domain.records.presets import MAX_NAME_CHARS
+from app.domain.records.named import MAX_NAME_CHARS
 from app.domain.records.projects import Project, RecallRule
 from app.domain.translation import tr, trn
 from ui.widgets.controls import (

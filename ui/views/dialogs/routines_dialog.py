@@ -8,7 +8,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal, SignalInstance
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QSplitter, QTreeWidgetItem, QWidget
 
 from app.chat.routines import RoutineState, outcome_text, outcome_word
-from app.domain.records.presets import MAX_NAME_CHARS
+from app.domain.records.named import MAX_NAME_CHARS
 from app.domain.records.routines import MAX_CAP_USD, Routine, RoutineRun
 from app.domain.translation import format_moment, tr, trn
 from app.language.schedules import schedule_text

@@ -17,9 +17,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.domain.records.named import MAX_NAME_CHARS
 from app.domain.records.presets import (
     BUILT_IN_PRESET,
-    MAX_NAME_CHARS,
     MAX_OUTPUT_TOKENS,
     MAX_TEMPERATURE,
     Effort,
