@@ -21,6 +21,7 @@ import numpy.typing as npt
 from app.bootstrap import Services
 from app.domain.errors import InvalidInput
 from app.domain.ids import MessageId, PassageId, passage_id_of
+from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked, rank
 from app.index.relevance import RankingInput, lacks, signals
@@ -82,10 +83,7 @@ def asked_of(folder: Path, file: Path) -> Iterator[Asked]:
 
 
 def _asked_of(folder: Path, plain: Evaluation) -> Iterator[Asked]:
-    of_kind = {"halves": plain}
-    if _names_speakers(plain, renamed(plain)):
-        of_kind["renamed"] = renamed(plain)
-    for kind, whole in of_kind.items():
+    for kind, whole in zip(("halves", "renamed"), with_renamed(plain), strict=False):
         found = list(_halves(folder, whole, plain.name, kind, None))
         yield from found
         if not any("nearest" in each.signals for each in found):
@@ -139,14 +137,6 @@ def _searches(whole: Evaluation, own: Evaluation, count: int) -> list[tuple[Talk
     return with_keywords(own, count, random.Random(7)).asked + without[:count]
 
 
-def _names_speakers(plain: Evaluation, other: Evaluation) -> bool:
-    """Return whether most questions name a speaker: only they differ in `other`, which is renamed."""
-    changed = [
-        one.text != two.text for (_, one), (_, two) in zip(plain.asked, other.asked, strict=True)
-    ]
-    return sum(changed) > len(changed) / 2
-
-
 def _asked_in(
     folder: Path,
     evaluation: Evaluation,
@@ -162,7 +152,9 @@ def _asked_in(
             if own and question.evidence and not evidence:
                 continue
             right = {stored.exchange_of[each] for each in evidence}
-            for found in _inputs(services, question):
+            for found in ranking_inputs(services, question):
+                if not len(found.table.parts):
+                    continue
                 ranked = rank(found.question, found.table, found.nearness)
                 best: dict[PassageId, Ranked] = {}
                 for each in ranked:
@@ -183,16 +175,25 @@ def _asked_in(
                 )  # fmt: skip
 
 
-def _inputs(services: Services, question: Question) -> Iterator[RankingInput]:
-    """Yield what is ranked for a question, by meaning and by words alone; nothing without candidates."""
+def with_renamed(plain: Evaluation) -> list[Evaluation]:
+    """Return a set, and the set with renamed speakers if most of its questions name one."""
+    other = renamed(plain)
+    pairs = zip(plain.asked, other.asked, strict=True)
+    changed = sum(one.text != two.text for (_, one), (_, two) in pairs)
+    return [plain, other] if 2 * changed > len(plain.asked) else [plain]
+
+
+def ranking_inputs(
+    services: Services, question: Question, own: IdSet | None = None
+) -> Iterator[RankingInput]:
+    """Yield what is ranked for a question among the parts `own`, by meaning and by words alone."""
     search = services.search
     try:
         query = sentence_query(question.text[:MAX_CHARS])
     except InvalidInput:
         return
     query = replace(query, is_message=not question.is_keywords)
+    scope = SearchScope(own, search.pools().excluded)
     vector = search.query_vector(query)
     for each in (vector, None) if vector is not None else (None,):
-        found = search.ranking_input(query, each, SearchScope(None, search.pools().excluded))
-        if len(found.table.parts):
-            yield found
+        yield search.ranking_input(query, each, scope)

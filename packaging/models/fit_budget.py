@@ -28,18 +28,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+from asked_questions import Numbers, with_renamed
 
 from app.domain.ids import ConversationId
 from app.domain.recall import RecallSettings
 from app.memory.context.items import SelectionContext
 from app.memory.context.selection import select_within
 from app.memory.context.token_budget import RecallRoom, best_relevance, share_of
-from tests.bench.evaluation import Evaluation, read_evaluation, renamed
+from tests.bench.evaluation import Evaluation, read_evaluation
 from tests.bench.recall import evidence_of, injected, library, retrieved
 from tests.bench.shared.measuring import options
-
-Numbers = npt.NDArray[np.float64]
 
 TARGET = Path(__file__).resolve().parents[2] / "resources" / "budget.json"
 # Without an answer; 100 costs sets that no fit has seen a tenth of their evidence
@@ -77,7 +75,7 @@ def main() -> None:
         folder = given.library or Path(scratch)
 
         def asked_in(files: Sequence[Path]) -> list[Asked]:
-            sets = [each for file in files for each in variants(read_evaluation(file))]
+            sets = [each for file in files for each in with_renamed(read_evaluation(file))]
             return [each for whole in sets for each in asked_of(folder, whole, given.questions)]
 
         asked, rest = asked_in(given.data), asked_in(given.report)
@@ -96,15 +94,6 @@ def main() -> None:
     }
     TARGET.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(written, indent=1))
-
-
-def variants(plain: Evaluation) -> Iterator[Evaluation]:
-    """Yield a set, and the set with renamed speakers if most of its questions name one."""
-    yield plain
-    other = renamed(plain)
-    pairs = zip(plain.asked, other.asked, strict=True)
-    if 2 * sum(one.text != two.text for (_, one), (_, two) in pairs) > len(plain.asked):
-        yield other
 
 
 def asked_of(folder: Path, whole: Evaluation, count: int) -> Iterator[Asked]:

@@ -25,23 +25,21 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import numpy.typing as npt
+from asked_questions import Numbers, ranking_inputs
 from scipy.optimize import minimize
 
 from app.bootstrap import Services
-from app.domain.errors import InvalidInput
 from app.index.id_set import IdSet
-from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import FEATURES, features, talk_share
 from app.index.relevance import RankingInput
 from app.memory.search.embedders import MULTILINGUAL
-from app.memory.search.scope import SearchScope
 from tests.bench.evaluation import (
     Evaluation,
     Question,
@@ -54,8 +52,6 @@ from tests.bench.evaluation import (
     with_keywords,
 )
 from tests.bench.shared.measuring import options
-
-Numbers = npt.NDArray[np.float64]
 
 TARGET = Path(__file__).resolve().parents[2] / "resources" / "ranking.json"
 VERSION = 1
@@ -157,17 +153,9 @@ def _asked(
     question: Question,
     places: StoredEvaluation,
 ) -> Iterable[Example]:
-    search, stored = services.search, places.talks[talk.id]
-    try:
-        query = sentence_query(question.text[:MAX_CHARS])
-    except InvalidInput:
-        return
-    query = replace(query, is_message=not question.is_keywords)
+    stored = places.talks[talk.id]
     own = IdSet(services.passages.of_conversations(stored.conversation_ids))
-    scope = SearchScope(own, search.pools().excluded)
-    vector = search.query_vector(query)
-    for each in (vector, None) if vector is not None else (None,):
-        found = search.ranking_input(query, each, scope)
+    for found in ranking_inputs(services, question, own):
         order = np.argsort(-found.table.parts)
         messages = services.passages.messages_of(found.table.parts.tolist())
         kind = _kind(found)
@@ -180,7 +168,7 @@ def _asked(
         yield Example(
             *names,
             talk.id,
-            by_meaning=each is not None,
+            by_meaning=found.nearness is not None,
             kind=kind,
             table=features(found.question, found.table, found.nearness)[order],
             units=np.array([unit_of.get(messages.get(part, 0), 0) for part in parts], np.int64),
