@@ -5,6 +5,7 @@ To add a worker, add its row to `app.domain.workers` and a module here.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from app.workers.jobs.routine_runner import RoutineRunner
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class JobParts:
     """What jobs are made from; None where there is no embedder or model.
 
@@ -30,7 +31,6 @@ class JobParts:
         limits: The spend limits that all workers share.
         nearest: Finds the known facts that the model is told of.
         routines: Returns what runs routines.
-        reader: Shared by the workers that read conversations.
     """
 
     store: Store
@@ -42,13 +42,19 @@ class JobParts:
     tokens: "TokenIndexSync | None" = None
     routines: "Callable[[], RoutineRunner] | None" = None
     clock: Clock = field(default_factory=Clock)
-    open_conversation: OpenConversation = field(init=False)
-    reader: PartReader | None = field(init=False, default=None)
 
-    def __post_init__(self) -> None:
-        self.open_conversation = opened = OpenConversation(self.store, self.settings)
-        if self.model is not None:
-            self.reader = PartReader(self.store, self.settings, self.model, opened, self.nearest)
+    @cached_property
+    def open_conversation(self) -> OpenConversation:
+        return OpenConversation(self.store, self.settings)
+
+    @cached_property
+    def reader(self) -> PartReader | None:
+        """What the workers that read conversations share; None without a model."""
+        if self.model is None:
+            return None
+        return PartReader(
+            self.store, self.settings, self.model, self.open_conversation, self.nearest
+        )
 
 
 def build_jobs(parts: JobParts) -> tuple[Job[Any, Any], ...]:
