@@ -28,7 +28,6 @@ from app.domain.recall import (
     PlanPartKind,
     PromptPiece,
     RecallSettings,
-    RecentTurn,
     RetrievalResult,
     SegmentContext,
     StoredPrompt,
@@ -252,7 +251,7 @@ class PromptDraft:
             frozenset(each.id for each in self.plan.segment[:-1]),
             held,
             self.history.quoted,
-            tuple(_recent(turn.stored) for turn in self.history.turns[-_RECENT_TURNS:]),
+            tuple(_asked(turn.stored) for turn in self.history.turns[-_RECENT_TURNS:]),
             self.plan.choice.mentioned,
             self.plan.conversation.project,
         )
@@ -317,9 +316,5 @@ class PromptDraft:
         return None
 
 
-def _recent(messages: tuple[Message, ...]) -> RecentTurn:
-    said = {
-        role: "\n\n".join(each.text for each in messages if each.role is role and each.text)
-        for role in (Role.USER, Role.ASSISTANT)
-    }
-    return RecentTurn(said[Role.USER], said[Role.ASSISTANT])
+def _asked(messages: tuple[Message, ...]) -> str:
+    return "\n\n".join(each.text for each in messages if each.role is Role.USER and each.text)

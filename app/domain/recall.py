@@ -185,20 +185,12 @@ class MatchScore:
 
 
 @dataclass(frozen=True, slots=True)
-class RecentTurn:
-    """The text of both sides of a turn of the segment, without its recalled block."""
-
-    user: str
-    assistant: str
-
-
-@dataclass(frozen=True, slots=True)
 class SegmentContext:
     """The segment of the question: its path since the last `/new`.
 
     `exchange_ids` precede the question; `held` are the messages that are known to be in the prompt
     anyway. An empty segment is not searched. `quoted` passages already stand in the request from earlier
-    turns and are never recalled again. `recent` are the last turns before the question, newest last: what
+    turns and are never recalled again. `recent` are the user's messages of the last turns, newest last: what
     a follow-up refers to. `mentioned` are the conversations after an @, recalled whatever their relevance.
     `project` is the uid of the conversation's project, whose recall rule applies; None for none.
     """
@@ -206,7 +198,7 @@ class SegmentContext:
     exchange_ids: frozenset[ExchangeId] = frozenset()
     held: frozenset[MessageId] = frozenset()
     quoted: frozenset[PassageId] = frozenset()
-    recent: tuple[RecentTurn, ...] = ()
+    recent: tuple[str, ...] = ()
     mentioned: tuple[ConversationId, ...] = ()
     project: str | None = None
 

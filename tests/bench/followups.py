@@ -21,7 +21,7 @@ from typing import Any
 from app.bootstrap import RunMode, Services, build
 from app.domain.conversations import Role, Text
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.recall import RecalledItem, RecallSettings, RecentTurn, SegmentContext
+from app.domain.recall import RecalledItem, RecallSettings, SegmentContext
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.domain.workers import WorkerName
 from app.memory.context.items import SelectionContext
@@ -89,13 +89,11 @@ def _means(own: list[dict[str, float]]) -> dict[str, float]:
     return {key: round(sum(each[key] for each in own) / len(own), 3) for key in own[0]}
 
 
-def _recent(question: Question) -> tuple[RecentTurn, ...]:
-    users = [each.text for each in question.history if each.role is Role.USER]
-    replies = [each.text for each in question.history if each.role is not Role.USER]
-    return tuple(map(RecentTurn, users, replies))
+def _recent(question: Question) -> tuple[str, ...]:
+    return tuple(each.text for each in question.history if each.role is Role.USER)
 
 
-def _ranking(services: Services, question: str, recent: tuple[RecentTurn, ...]) -> list[MessageId]:
+def _ranking(services: Services, question: str, recent: tuple[str, ...]) -> list[MessageId]:
     """Return the messages that recall finds for a question, best first."""
     search = services.search
     prepared = prepare(search, question, recent)
@@ -145,11 +143,11 @@ def _figures(
     empty: list[bool] = []
     missed: list[str] = []
     for case in cases:
-        recent: list[RecentTurn] = []
+        recent: list[str] = []
         sent: list[RecalledItem] = []
-        for user, assistant in case["now"]:
+        for user, _ in case["now"]:
             sent += _recalled(services, user, _segment(recent, sent))
-            recent.append(RecentTurn(user, assistant))
+            recent.append(user)
         segment = _segment(recent if in_context else [], sent)
         for question, answer in case["needs"]:
             items = [*sent, *_recalled(services, question, segment)]
@@ -169,7 +167,7 @@ def _figures(
     }
 
 
-def _segment(recent: list[RecentTurn], sent: list[RecalledItem]) -> SegmentContext:
+def _segment(recent: list[str], sent: list[RecalledItem]) -> SegmentContext:
     quoted = frozenset(PassageId(each.passage_id) for each in sent)
     return SegmentContext(quoted=quoted, recent=tuple(recent))
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from app.domain.ids import passage_id_of
 from app.domain.passages import PassageKind
-from app.domain.recall import RecentTurn, RetrievedDocument
+from app.domain.recall import RetrievedDocument
 from app.index.id_set import IdSet
 from app.index.named_questions import asks_about_user, days_asked_about
 from app.index.ranking import Ranked
@@ -34,8 +34,8 @@ class NamedRecall:
         self._facts = facts
         self._feedback = Feedback(store)
 
-    def is_asked(self, question: str, recent: Sequence[RecentTurn]) -> bool:
-        """Return whether a question asks for anything by name, after the `recent` turns. Does not block."""
+    def is_asked(self, question: str, recent: Sequence[str]) -> bool:
+        """Return whether a question asks for anything by name, after the `recent` messages. Does not block."""
         return asks_about_user(question) or _days_of(question, recent) is not None
 
     def retrieve(
@@ -57,7 +57,7 @@ class NamedRecall:
     def ranked(
         self,
         question: str,
-        recent: Sequence[RecentTurn],
+        recent: Sequence[str],
         scope: SearchScope,
         left_out: IdSet,
         boundary: Boundary,
@@ -74,8 +74,8 @@ class NamedRecall:
         return ()
 
 
-def _days_of(question: str, recent: Sequence[RecentTurn]) -> Days | None:
-    before = recent[-1].user if recent else ""
+def _days_of(question: str, recent: Sequence[str]) -> Days | None:
+    before = recent[-1] if recent else ""
     return days_asked_about(question, datetime.now(UTC).astimezone().date(), before)
 
 

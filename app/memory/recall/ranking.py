@@ -16,7 +16,7 @@ from app.domain.conversations import Role
 from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
 from app.domain.ids import PassageId, part_number, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
-from app.domain.recall import RecentTurn, Verdict
+from app.domain.recall import Verdict
 from app.domain.text import question_share
 from app.domain.translation import format_percent, tr_noop
 from app.index.id_set import IdSet
@@ -70,15 +70,11 @@ class PreparedQuery:
 
 
 def prepare(
-    search: SearchService,
-    question: str,
-    recent: Sequence[RecentTurn] = (),
-    *,
-    by_meaning: bool = True,
+    search: SearchService, question: str, recent: Sequence[str] = (), *, by_meaning: bool = True
 ) -> PreparedQuery | None:
     """Return what to search for; None when the question names nothing to recall. Blocking.
 
-    With the `recent` turns of its conversation a question is also searched together with them.
+    With the user's `recent` messages of its conversation a question is also searched together with them.
     """
     alone = _prepared(search, question, by_meaning=by_meaning)
     context = None
@@ -103,15 +99,15 @@ def _asks_in_full(question: str) -> bool:
     return asked >= _FULL_WORDS and ends_with_question_mark(question)
 
 
-def _with_recent(question: str, recent: Sequence[RecentTurn]) -> str:
+def _with_recent(question: str, recent: Sequence[str]) -> str:
     """Return a question after the user's last messages, until these name enough.
 
     Replies are left out: they are long, and what they say again would count more than what is
     asked.
     """
     texts: list[str] = []
-    for turn in reversed(recent):
-        texts.insert(0, _essence(turn.user)[:_RECENT_CHARS])
+    for message in reversed(recent):
+        texts.insert(0, _essence(message)[:_RECENT_CHARS])
         if len(content_terms(" ".join(texts))) >= _FULL_WORDS:
             break
     return " ".join([*texts, question])

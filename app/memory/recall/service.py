@@ -16,7 +16,6 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, pas
 from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.domain.recall import (
     RecallSettings,
-    RecentTurn,
     RetrievalResult,
     RetrievedConversation,
     RetrievedExchange,
@@ -129,12 +128,12 @@ class RecallService:
     def answers(
         self,
         question: str,
-        recent: Sequence[RecentTurn],
+        recent: Sequence[str],
         conversation_id: ConversationId,
         limit: int,
         choice: RecallChoice = ANY_RECALL,
     ) -> Sequence[FoundAnswer] | None:
-        """Return the best answers after the `recent` turns of a conversation, for Recall.
+        """Return the best answers after the user's `recent` messages in a conversation, for Recall.
 
         At most `limit` turns, half as many facts and saved texts, and as many passages of
         documents, by the rules of `retrieve`; `is_weak` marks those that no prompt would get. If

@@ -13,7 +13,6 @@ from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, PassageId
 from app.domain.links import document_link, link_to
 from app.domain.passages import PassageKind
-from app.domain.recall import RecentTurn
 from app.domain.results import FoundAnswer, SearchResult
 from app.domain.text import escape_markdown, is_question, one_line
 from app.domain.translation import format_day, tr
@@ -46,7 +45,7 @@ _YOU, _REPLY, _SAVED, _FACT = tr("You:"), tr("Reply:"), tr("Saved memory"), tr("
 
 # Raises MemoryOff; None for a question that names nothing to look up.
 FindAnswers = Callable[
-    [str, Sequence[RecentTurn], ConversationId, int, RecallChoice], Sequence[FoundAnswer] | None
+    [str, Sequence[str], ConversationId, int, RecallChoice], Sequence[FoundAnswer] | None
 ]
 
 
@@ -109,10 +108,10 @@ class RecallModel:
         """Nothing to close."""
 
 
-def _recent(messages: Sequence[Message], question: Message) -> Sequence[RecentTurn]:
+def _recent(messages: Sequence[Message], question: Message) -> Sequence[str]:
     """Return the earlier questions of the conversation; Recall's answers are quotations and add nothing."""
     earlier = messages[: messages.index(question)]
-    return [RecentTurn(each.text, "") for each in earlier if each.role is Role.USER]
+    return [each.text for each in earlier if each.role is Role.USER]
 
 
 def _quoted(found: Sequence[FoundAnswer]) -> Sequence[FoundAnswer]:

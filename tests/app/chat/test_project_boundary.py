@@ -18,7 +18,7 @@ from app.domain.conversations import Conversation, Draft, RecallChoice, ToolCall
 from app.domain.diagnostics import ObstacleCause
 from app.domain.ids import ConversationId, new_uid
 from app.domain.links import link_to
-from app.domain.recall import RecallSettings, RecentTurn, SegmentContext
+from app.domain.recall import RecallSettings, SegmentContext
 from app.domain.records.facts import Fact
 from app.domain.records.profile import FactSource, Profile, ProfileLine
 from app.domain.records.projects import Project, RecallRule
@@ -186,7 +186,7 @@ Path = Callable[[Bounded, Secret, Conversation], str]
 FROM_CONVERSATIONS: dict[str, Path] = {
     "recall": lambda b, s, here: retrieved(b, question(s.ware), here),
     "a follow-up": lambda b, s, here: retrieved(
-        b, "And who delivers it?", here, recent=(RecentTurn(question(s.ware), ""),)
+        b, "And who delivers it?", here, recent=(question(s.ware),)
     ),
     "a mention": lambda b, s, here: retrieved(
         b, question(s.ware), here, mentioned=(s.record.conversation.id,)

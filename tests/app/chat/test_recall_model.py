@@ -10,7 +10,6 @@ from app.domain.conversations import ANY_RECALL, Message, Role, Text
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recall import RecentTurn
 from app.domain.results import FoundAnswer, SearchResult
 from app.domain.turns import RECALL_MODEL
 from app.providers.vendors.recall import RecallModel
@@ -198,7 +197,7 @@ def test_it_searches_for_the_last_question_and_remembers_what_it_quoted() -> Non
     model = RecallModel(find)
     assert model.last_quoted(ConversationId(4)) == ()
     reply_of(model, "first", "an answer", "second")
-    assert asked == [("second", [RecentTurn("first", "")], 4, 6, ANY_RECALL)]
+    assert asked == [("second", ["first"], 4, 6, ANY_RECALL)]
     assert list(model.last_quoted(ConversationId(4))) == [RESULT]
     assert model.last_quoted(ConversationId(5)) == ()
     (card,) = asyncio.run(model.models())

@@ -18,7 +18,6 @@ from app.domain.recall import (
     RecalledItem,
     RecallLayer,
     RecallSettings,
-    RecentTurn,
     RetrievalResult,
     SegmentContext,
     Verdict,
@@ -345,7 +344,7 @@ def test_two_more_than_each_limit_are_found_and_nothing_twice(
     assert replace(tried, titles={}, took_ms=0) == replace(found, titles={}, took_ms=0)
 
 
-ABOUT_THE_CAT = SegmentContext(recent=(RecentTurn(WHO, "I do not know. What is she called?"),))
+ABOUT_THE_CAT = SegmentContext(recent=(WHO,))
 
 
 @pytest.mark.parametrize(
@@ -431,8 +430,7 @@ def test_the_sentences_that_answer_are_quoted_whoever_said_them(library: RecallL
 
     def best(question: str, *recent: str) -> FoundAnswer:
         library.sync.catch_up()
-        turns = [RecentTurn(each, "") for each in recent]
-        return (library.recall_service.answers(question, turns, NOWHERE, 6) or ())[0]
+        return (library.recall_service.answers(question, recent, NOWHERE, 6) or ())[0]
 
     found = best("washing machine hose")
     assert "Which hose" not in found.question, "a question answers nothing"
