@@ -15,7 +15,7 @@ import pytest
 
 from app.domain.errors import Cancelled, DatabaseDamaged, StorageError
 from app.storage.engine import database as database_module
-from app.storage.engine.connection import Connection, connect
+from app.storage.engine.connection import Connection
 from app.storage.engine.database import Database
 from app.storage.engine.errors import from_duckdb_error
 from app.storage.engine.gate import Gate
@@ -125,6 +125,7 @@ def test_settings_are_locked_and_no_other_file_reached(database: Database, tmp_p
     (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
     for statement in (
         f"SELECT * FROM '{tmp_path}/secret.csv'",
+        f"SELECT * FROM read_text('{tmp_path}/secret.csv')",
         f"COPY t TO '{tmp_path}/out.csv'",
         f"ATTACH '{tmp_path}/other.duckdb'",
         "INSTALL httpfs",
@@ -246,23 +247,6 @@ def test_a_late_query_does_not_reopen_a_closed_database(database: Database, tmp_
             work(lambda cursor: cursor.execute("SELECT 1").fetchall())
     with duckdb.connect(str(tmp_path / "a.duckdb")) as free:
         assert free.execute("SELECT 1").fetchall() == [(1,)]
-
-
-@pytest.mark.parametrize(
-    "statement",
-    ["SELECT * FROM read_text('{file}')", "COPY (SELECT 1) TO '{file}'", "ATTACH '{file}'",
-     "INSTALL vss", "SET threads = 3", "SET enable_external_access = true"],
-)  # fmt: skip
-def test_a_connection_reaches_no_file_and_keeps_settings(tmp_path: Path, statement: str) -> None:
-    file = tmp_path / "other.txt"
-    file.write_text("basil")
-    refusals = duckdb.PermissionException, duckdb.InvalidInputException
-    with (
-        connect(tmp_path / "d.duckdb", tmp_path / "backups") as connection,
-        pytest.raises(refusals),
-    ):
-        connection.execute(statement.format(file=file))
-    assert file.read_text() == "basil"
 
 
 def test_closing_makes_no_checkpoint(tmp_path: Path) -> None:
