@@ -12,24 +12,21 @@ class _Used:
 
 _ = _Used()
 
-# argparse, httpx2, io, logging and markdown-it call what we override.
+# argparse, httpx2, logging and markdown-it call what we override.
 _.formatException
-_.readinto
 _.row_factory
-_.readable
 _.print_help
 _.handle_async_request
 _.normalizeLink
 _.normalizeLinkText
 
-# onnxruntime, tokenizers, ziamath and Python read what we set.
+# onnxruntime, tokenizers and ziamath read what we set.
 _.svg2
 _.precision
 _.intra_op_num_threads
 _.inter_op_num_threads
 _.log_severity_level
 _.post_processor
-_.__suppress_context__
 
 # Qt reads it.
 _.textElideMode
@@ -37,18 +34,10 @@ _.textElideMode
 # hypothesis calls it after every run of a stateful test.
 _.teardown
 
-# Ports that several classes implement; the first who takes any of them names them here no more.
-_.Embedder
-
 # Named in annotations that are strings.
 _.Encoding
 _.ServerRequestContext
 _.AnyTokenizer
-
-# Parameters of a Protocol are named for those who implement it.
-_.is_cancelled
-_.request
-_.passage_ids
 
 # Python calls it for each subclass; a Protocol describes a callable; mypy reads a static check.
 _.__init_subclass__
@@ -58,7 +47,6 @@ _._is_metered
 # Colors of code and of the style sheet are read by name.
 _.syntax_keyword
 _.syntax_string
-_.success
 _.syntax_comment
 _.syntax_number
 _.syntax_name
@@ -66,14 +54,8 @@ _.syntax_type
 _.syntax_operator
 
 # Columns of tables: `app.storage.engine.aggregate.row_of` reads them by name.
-_.source_hash
 _.call_number
 _.routine_uid
-
-# Tests and benchmarks read what was rendered.
-_.blocks_written
-_.items_laid_out
-_.turn_count
 
 # uvicorn reads it.
 _.should_exit

@@ -25,7 +25,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import IO, NamedTuple
 from zlib import crc32
 
 import tantivy
@@ -199,24 +199,11 @@ class WriterPanic(OSError):
     """A panic of tantivy in the process of a `ProcessWriter`: the files may be damaged."""
 
 
-class DocumentWriter(Protocol):
-    """Writes documents of passages. For one thread at a time; raises what tantivy and the disk do."""
-
-    def put(self, passages: Iterable[PassageText]) -> None:
-        """Add passages; those with the ids of others replace them."""
-
-    def remove(self, passage_ids: Collection[int]) -> None:
-        """Remove passages."""
-
-    def commit(self) -> Committed:
-        """Make everything durable."""
-
-    def close(self) -> None:
-        """End it, dropping what was not committed."""
-
-
 class LocalWriter:
-    """A `DocumentWriter` in this process; `highest` is the highest id in the index."""
+    """Writes documents of passages in this process; `highest` is the highest id in the index.
+
+    For one thread at a time; raises what tantivy and the disk do.
+    """
 
     def __init__(self, index: tantivy.Index, highest: int) -> None:
         self._writer = index.writer(_MEMORY_BYTES, num_threads=1)
@@ -224,6 +211,7 @@ class LocalWriter:
         self._highest = highest
 
     def put(self, passages: Iterable[PassageText]) -> None:
+        """Add passages; those with the ids of others replace them."""
         maker, left = PassageDocuments(), iter(passages)
         while some := {each.id: each for each in islice(left, _TOGETHER)}:
             made = [each for passage in some.values() for each in maker.documents(passage)]
@@ -239,13 +227,13 @@ class LocalWriter:
             self._writer.delete_documents_by_term(PASSAGE, each)
 
     def commit(self) -> Committed:
-        """Take 20-100 ms after a few changes."""
+        """Make everything durable; 20-100 ms after a few changes."""
         committed = Committed(self._writer.commit(), self._languages, self._highest)
         self._languages = Counter()
         return committed
 
     def close(self) -> None:
-        """Release the files: the last reference to tantivy's writer holds their lock."""
+        """Drop what was not committed and release the files: tantivy's writer holds their lock."""
         del self._writer
 
     def finish_merges(self) -> None:
@@ -254,7 +242,7 @@ class LocalWriter:
 
 
 class ProcessWriter:
-    """A `DocumentWriter` that has a `LocalWriter` in a process of its own.
+    """A `LocalWriter` in a process of its own.
 
     Passages are sent as they are read. An error there is raised by the next `commit`.
     """

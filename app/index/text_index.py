@@ -29,7 +29,6 @@ from app.domain.translation import tr_noop
 from app.index.document_writer import (
     FORMAT,
     PANIC,
-    DocumentWriter,
     LocalWriter,
     ProcessWriter,
     WriterPanic,
@@ -84,7 +83,7 @@ class TantivyTextIndex:
         self._lock = threading.RLock()
         self._schema = index_schema()
         self._index: tantivy.Index | None = None
-        self._writer: DocumentWriter | None = None
+        self._writer: LocalWriter | ProcessWriter | None = None
         self._reader: TextSnapshot | None = None
         self._segments = OpenSegments()
         self._highest = 0
@@ -354,7 +353,7 @@ class TantivyTextIndex:
                 self.close()
                 raise
 
-    def _open_writer(self) -> DocumentWriter:
+    def _open_writer(self) -> LocalWriter | ProcessWriter:
         self._usable()
         assert self._index is not None
         if self._writer is None:

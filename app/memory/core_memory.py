@@ -70,14 +70,14 @@ class CoreMemoryService:
         with self._lock:
             return self._write(clean(text).strip(), author)
 
-    def change(self, edit: Callable[[str], tuple[str, Change]], author: str = BY_USER) -> str:
+    def change(self, edit: Callable[[str], tuple[str, Change]], author: str = BY_USER) -> None:
         """Replace the text by what `edit` returns, with a change for the same commit.
 
         The lock is held meanwhile. If `edit` raises, the text stays as it is.
         """
         with self._lock:
             text, more = edit(self.text())
-            return self._write(clean(text).strip(), author, more)
+            self._write(clean(text).strip(), author, more)
 
     def forget_earlier(self) -> tuple[tuple[datetime, ...], tuple[str, ...]]:
         """Erase all earlier versions; return their times and what remains elsewhere.

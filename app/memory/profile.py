@@ -176,20 +176,20 @@ class ProfileService:
 
     def propose(
         self, lines: Sequence[ProfileLine], author: str, facts_key: str, *spent: Change
-    ) -> bool:
-        """Store a review with what it proposes, and its cost; return whether anything is proposed.
+    ) -> None:
+        """Store a review with what it proposes, and its cost.
 
         Lines whose facts were deleted meanwhile are left out, and the review is to be repeated.
         """
 
-        def changes() -> tuple[bool, list[Change]]:
+        def changes() -> tuple[None, list[Change]]:
             at = now()
             left = supported_lines(lines, self._rows.source_texts(lines))
             key = facts_key if left == tuple(lines) else ""
             proposal = Profile(left, author, at) if profile_diff(self.lines(), left) else None
-            return bool(proposal), [*spent, ProfileReviewPut(ProfileReview(at, key, proposal))]
+            return None, [*spent, ProfileReviewPut(ProfileReview(at, key, proposal))]
 
-        return self._commit(changes)
+        self._commit(changes)
 
     # -- inside
 

@@ -88,8 +88,8 @@ class ProviderConfig:
         return self.valid_url() is not None and self.vendor.has_embeddings
 
 
-def check_variable_name(name: str) -> str:
-    """Return the name of an environment variable; raise InvalidInput for an invalid one.
+def check_variable_name(name: str) -> None:
+    """Raise InvalidInput for an invalid name of an environment variable.
 
     The message does not quote it: it may be a key, which no screen and no database may contain.
     """
@@ -98,11 +98,10 @@ def check_variable_name(name: str) -> str:
             "That is not the name of an environment variable for a key",
             "Enter the name, such as MY_SERVER_KEY (capitals, digits and _), never the key itself.",
         )
-    return name
 
 
-def check_provider_name(name: str) -> str:
-    """Return the name of a provider; raise InvalidInput for an invalid one."""
+def check_provider_name(name: str) -> None:
+    """Raise InvalidInput for an invalid name of a provider."""
     if name in _RESERVED:
         raise InvalidInput(f"'{name}' is the name of the built-in model", "Choose another name")
     if not _NAME.fullmatch(name):
@@ -110,7 +109,6 @@ def check_provider_name(name: str) -> str:
             f"'{name}' is not a valid provider name",
             "Use up to 40 lower-case letters, digits, periods and dashes, such as my-server",
         )
-    return name
 
 
 _LOCAL_TITLES = {

@@ -24,7 +24,6 @@ _ANY_MODEL = "default"  # single-model servers answer to any name
 class ConnectionReport:
     """The result of "Test connection". `problem` is None on success."""
 
-    base_url: str
     latency_ms: int
     models: tuple[ListedModel, ...] = ()
     problem: ProviderError | None = None
@@ -91,7 +90,6 @@ class RemoteProvider:
 
         Never raises `ProviderError`.
         """
-        base_url = self._connection.endpoint.base_url.text
         started_at = time.perf_counter()
         try:
             await self._connection.load()  # the import of an SDK is no latency of the server
@@ -102,8 +100,8 @@ class RemoteProvider:
                 found = ()
                 await self._check_chat()
         except ProviderError as problem:
-            return ConnectionReport(base_url, _ms_since(started_at), problem=problem)
-        return ConnectionReport(base_url, _ms_since(started_at), found)
+            return ConnectionReport(_ms_since(started_at), problem=problem)
+        return ConnectionReport(_ms_since(started_at), found)
 
     async def _check_chat(self) -> None:
         """Raise `ProviderError` unless the server answers chats, if only that it lacks the model."""

@@ -17,6 +17,7 @@ from typing import Any
 from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import InvalidInput, NotFound
 from app.providers.configuration import ProviderConfig
+from app.providers.http.json_fields import json_object
 from app.providers.vendors import vendors
 from app.storage.tables.settings import Settings
 
@@ -262,12 +263,8 @@ class OwnPrices:
 
 def _table(text: str) -> Mapping[str, OwnPrice]:
     """Return the stored prices without unreadable ones."""
-    try:
-        rows = json.loads(text)
-    except ValueError:
-        return {}
     table = {}
-    for model, row in rows.items() if isinstance(rows, dict) else ():
+    for model, row in json_object(text).items():
         match row:
             case [
                 int() | float() as input_usd,

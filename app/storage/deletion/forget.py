@@ -174,11 +174,10 @@ def value_places(store: Store, value: str) -> Mapping[str, int]:
     return counts
 
 
-def purge_trash(store: Store, before: datetime) -> int:
-    """Forget the conversations that were moved to the trash before a time; return how many."""
+def purge_trash(store: Store, before: datetime) -> None:
+    """Forget the conversations that were moved to the trash before a time."""
     old = "SELECT id FROM conversation WHERE deleted_at < ? ORDER BY id"
-    forget(store, ids := store.column(old, [to_db(before)]))
-    return len(ids)
+    forget(store, store.column(old, [to_db(before)]))
 
 
 def is_trash_due(store: Store, before: datetime) -> bool:

@@ -150,13 +150,12 @@ class Store(Queries):
         """Run `work` between two writes, on the writer thread: checkpoints, cutting the journal."""
         return self._submit(_Write(Future(), work=work))
 
-    def commit_now(self, *changes: Change) -> ChangeSet:
+    def commit_now(self, *changes: Change) -> None:
         """Like `save`, for work that is on the writer thread already (`on_writer`)."""
         write = _Write(Future(), changes)
         self._encode(write)
         self._commit_batch([write])
-        changed: ChangeSet = write.future.result()
-        return changed
+        write.future.result()
 
     # -- reading
 

@@ -69,7 +69,6 @@ class _Task:
     work: Callable[[], object]
     every_s: float
     due_at: float
-    problem: str = ""
     quiet_s: float = 0.0
     overdue_s: float = 0.0
     retry_s: float = RETRY_S
@@ -123,11 +122,6 @@ class Maintenance:
                 overdue_s=ERASE_WITHIN_S,
             ),
         )
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What failed the last time it was tried, as sentences for the user."""
-        return tuple(task.problem for task in self._tasks if task.problem)
 
     def start(self) -> None:
         """Begin in a thread of its own."""
@@ -216,12 +210,10 @@ class Maintenance:
             self._check_place()
             self._store.database.refuse_damaged()
             task.work()
-            task.problem = ""
         except Cancelled:
             next_in_s = RETRY_S
         except KnownError as error:
             _log.warning("put off: %s", error)
-            task.problem = str(error)
             next_in_s = RETRY_S if self._is_away else task.retry_s
         except Exception:  # noqa: BLE001 - the thread must live, the log gets it
             _log.exception("maintenance failed")

@@ -155,8 +155,8 @@ class Documents:
 
     # -- work
 
-    def replace_list(self, documents: Iterable[ListedDocument]) -> int:
-        """Replace the list of all documents; one that is not on it is deleted. Return how many were."""
+    def replace_list(self, documents: Iterable[ListedDocument]) -> None:
+        """Replace the list of all documents; one that is not on it is deleted."""
         wanted = {each.id: each for each in documents}
         known = {each.id: each for each in self.listed()}
         removed = [each for each in known if each not in wanted]
@@ -172,7 +172,6 @@ class Documents:
         changed = [each for key, each in wanted.items() if each != known.get(key)]
         if removed or changed:
             self._write_list(changed, removed)
-        return len(removed)
 
     def read_again(self, reason: str) -> None:
         """Have the documents read again that were not read in full for a reason with that word."""

@@ -197,8 +197,8 @@ def by_month(rows: Iterable[SpentOn]) -> Mapping[tuple[date, str, str], Spent]:
     return months
 
 
-def settle_reservations(store: Store) -> int:
-    """Record the reservations left by a kill as spent, since they may have been; return how many.
+def settle_reservations(store: Store) -> None:
+    """Record the reservations left by a kill as spent, since they may have been.
 
     Only one process works on a database at a time, so at startup they belong to nobody. In one
     commit, so that another kill counts none twice. Blocking; raises StorageError.
@@ -217,4 +217,3 @@ def settle_reservations(store: Store) -> int:
                 for at, purpose, model, given, made, cost_usd, uid in rows
             )
         )  # fmt: skip
-    return len(rows)

@@ -44,7 +44,7 @@ def _grouped(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | Skipped:
     thread = Thread(SOURCE, where)
     if "messagesTree" in record:
-        pairs = list(_flat(objects(record.get("messagesTree")), None))
+        pairs = list(_flat(objects(record.get("messagesTree"))))
     else:
         pairs = [(each, None) for each in objects(record.get("messages"))]
     last = root = None
@@ -67,11 +67,9 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
     return thread.finished(*given, leaf=last, archived=record.get("isArchived") is True)
 
 
-def _flat(
-    messages: list[dict[str, Any]], parent: str | None
-) -> Iterator[tuple[dict[str, Any], str | None]]:
+def _flat(messages: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str | None]]:
     """Yield the messages of a tree with the ids of their parents, parents first."""
-    waiting = [(message, parent) for message in reversed(messages)]
+    waiting: list[tuple[dict[str, Any], str | None]] = [(each, None) for each in messages[::-1]]
     while waiting:
         message, above = waiting.pop()
         yield message, above

@@ -80,10 +80,6 @@ class Caller:
         message = Message(self.store.ids.message(), new_uid(), own, last, role, blocks, AT)
         self.store.save(MessagesAdded((message,)))
 
-    @property
-    def core_memory(self) -> str:
-        return CoreMemory(self.store).now().text
-
 
 @pytest.fixture
 def caller(data_dir: Path) -> Iterator[Caller]:

@@ -57,7 +57,6 @@ class Scripted:
     """A board of the two summarizers with a scripted summarizer."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
-        self.store = store
         self.settings = settings
         self.summarizer = ScriptedSummarizer()
         self.busy = threading.Semaphore(0)

@@ -494,7 +494,6 @@ class Pages:
     """A board of the pipeline, with time that passes by sleeping alone."""
 
     def __init__(self, store: Store, count: int) -> None:
-        self.store = store
         self.now_s = 0.0
         self.embedder = BagOfWords()
         self.limit = PageRateLimit(lambda: self.now_s, self._sleep)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,6 @@ from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.tables.passages.spaces import table_of
 from app.storage.tables.passages.vector_rows import to_blobs
-from tests.fakes.exports import Shape, write_chatgpt_export
 
 Vectors = npt.NDArray[np.float32]
 
@@ -23,7 +21,6 @@ _SYLLABLES = [
     a + b for a in "bdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "al", "en", "ir")
 ]
 _ENDINGS = ("", "s", "ing", "ed", "er", "ly", "ness")
-_MESSAGES_A_CONVERSATION = 26.96  # that are shown, of 12 turns; some turns have two answers
 _VECTOR_BATCH = 5_000
 
 
@@ -46,12 +43,6 @@ class ZipfText:
         places = np.searchsorted(self._cumulated, self.source.random(words))
         drawn = self._words[np.minimum(places, _VOCABULARY - 1)].tolist()
         return ". ".join(" ".join(drawn[at : at + 12]) for at in range(0, words, 12))
-
-
-def write_export(path: Path, messages: int, more_turns: int = 0) -> Path:
-    """Write an export of ChatGPT with about so many messages in conversations of 12 turns, or some more."""
-    conversations = round(messages / _MESSAGES_A_CONVERSATION)
-    return write_chatgpt_export(path, Shape(conversations, 12 + more_turns, 60))
 
 
 def unit_vectors(source: np.random.Generator, count: int, dimension: int) -> Vectors:

@@ -86,7 +86,7 @@ class ProviderForm(QWidget):
         self.back = button(self, tr("\u2039 All providers"), self.closed, kind="quiet")
         self.title = PlainLabel(self, tone="title")
         self._about = PlainLabel(self, wordWrap=True, tone="small")
-        self._card = card = Card(tr("Connection"), self)
+        card = Card(tr("Connection"), self)
         self.provider_name = line_edit(card, tr("optional"), name=tr("Name"))
         self.base_url = line_edit(card, "http://127.0.0.1:8000/v1", name=tr("Address"))
         self.key = key_edit(card, "", tr("API key"))

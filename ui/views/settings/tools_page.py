@@ -60,7 +60,7 @@ class ToolsPage(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._servers, self._offer = QVBoxLayout(), QVBoxLayout()
-        self.form = card = Card(tr("Add a tool server"), self)
+        card = Card(tr("Add a tool server"), self)
         self.name = line_edit(card, "files", name=tr("Name"))
         self.command = line_edit(card, "npx -y @example/server ~/Documents", name=tr("Command"))
         self.url = line_edit(card, "https://tools.example.com/mcp", name=tr("Or address"))

@@ -167,13 +167,11 @@ class TranscriptView(VirtualColumn):
             if (widget := self.turn_widget(index)) is not None:
                 self.grow_item_top(index, partial(self._data.show_recall, widget))
 
-    def add_turn(self, header: TurnHeader, content: TurnContent) -> int:
-        """Add a turn at the end and scroll there; return its index."""
-        index = len(self._headers)
-        self._data.content[index] = content
+    def add_turn(self, header: TurnHeader, content: TurnContent) -> None:
+        """Add a turn at the end and scroll there."""
+        self._data.content[len(self._headers)] = content
         self.extend([header])
         self.scroll_to_anchor(AtEnd())
-        return index
 
     def extend(self, headers: Sequence[TurnHeader]) -> None:
         """Add turns at the end without scrolling, unless the end is visible."""

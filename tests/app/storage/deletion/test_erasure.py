@@ -305,10 +305,10 @@ def test_conversations_in_the_trash_for_too_long_are_forgotten(store: Store) -> 
     for title, days in (("Old", 31), ("New", 29)):
         at = AT - timedelta(days=days)
         store.save(changes.ConversationEdited(ids[title].conversation.id, deleted_at=at))
-    assert purge_trash(store, AT - timedelta(days=30)) == 1
+    purge_trash(store, AT - timedelta(days=30))
     assert titles(store) == {"New", "Kept"}
     position = store.journal.last_position
-    assert purge_trash(store, AT - timedelta(days=30)) == 0
+    purge_trash(store, AT - timedelta(days=30))
     forget(store, [])
     assert store.journal.last_position == position, "nothing is written when nothing goes"
     forget(store, [ConversationId(77), ConversationId(77)])
