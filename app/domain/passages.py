@@ -64,7 +64,8 @@ class PassagePart:
     Parts are ranked; a passage has the rank of its best part. `text` is the message, `calls` are tool
     calls with truncated arguments, of a document the headings above it, `results` are tool results (both weigh less). Results belong to the
     message before them. Manual pages have two parts, other passages than turns one, with the role assistant;
-    instructions of a conversation have the role system.
+    instructions of a conversation have the role system. `pieces` are the text of a message with files: the
+    name of the file that each is from, "" for the writer's own words.
     """
 
     id: PartId
@@ -73,6 +74,7 @@ class PassagePart:
     calls: str = ""
     results: str = ""
     message_id: MessageId | None = None
+    pieces: tuple[tuple[str, str], ...] = ()
 
     @property
     def embedded(self) -> str:

@@ -236,10 +236,14 @@ class RetrievedFact:
 
 @dataclass(frozen=True, slots=True)
 class QuotableText:
-    """A message that can be quoted, as its units in reading order."""
+    """A message, or the text of a file in it, that can be quoted, as its units in reading order.
+
+    `file` is the name of the file, "" for what somebody wrote.
+    """
 
     is_user: bool
     units: tuple[QuoteUnit, ...]
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

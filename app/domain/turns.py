@@ -10,7 +10,7 @@ The indexable text of a turn is here too: which blocks of which messages are emb
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -250,8 +250,25 @@ def turn_parts(
         elif text or words.calls or words.results:
             side = Role.ASSISTANT if role is Role.TOOL else role
             own = part_id(passage_id, place)
-            parts.append(PassagePart(own, side, text, words.calls, words.results, message_id))
+            parts.append(
+                PassagePart(
+                    own, side, text, words.calls, words.results, message_id, tuple(_pieces(blocks))
+                )
+            )
     return tuple(parts)
+
+
+def _pieces(blocks: Sequence[Block]) -> Iterator[tuple[str, str]]:
+    """Yield the own words and the texts of files, with their names; nothing without files."""
+    if any(isinstance(each, Attachment) and each.text.strip() for each in blocks):
+        for block in blocks:
+            match block:
+                case Text(text=text) if text.strip():
+                    yield "", text
+                case Attachment(name=name, text=text) if text.strip():
+                    yield name, text
+                case _:
+                    pass
 
 
 def is_recall_reply(role: Role, model: str | None) -> bool:

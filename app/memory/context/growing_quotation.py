@@ -31,7 +31,10 @@ _SAID_SHARE = 0.6  # of the words of a statement are in one unit that says the s
 
 @dataclass(slots=True)
 class GrowingQuotation:
-    """A turn or a summary with the units that are quoted so far, by the number of their text."""
+    """A turn or a summary with the units that are quoted so far, by the number of their text.
+
+    The texts that are `files` are not completed: each sentence of them is quoted for its worth.
+    """
 
     relevance: float
     texts: tuple[tuple[QuoteUnit, ...], ...]
@@ -39,6 +42,7 @@ class GrowingQuotation:
     chosen: dict[int, set[int]] = field(default_factory=dict)
     heading: str = ""
     place: int = 0
+    files: frozenset[int] = frozenset()
 
     def piece(self) -> PromptPiece:
         return self.render(self.chosen)
@@ -108,9 +112,9 @@ def quotation_of_turn(found: RetrievedExchange, title: str | None) -> GrowingQuo
     def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
         return recalled_text.exchange_piece(found, chosen, title, indent)
 
-    return GrowingQuotation(
-        found.match.relevance, tuple(each.units for each in found.texts), render
-    )
+    files = frozenset(number for number, each in enumerate(found.texts) if each.file)
+    texts = tuple(each.units for each in found.texts)
+    return GrowingQuotation(found.match.relevance, texts, render, files=files)
 
 
 def quotation_of_document(found: RetrievedDocument) -> GrowingQuotation:
@@ -132,7 +136,8 @@ def extend_quotations(quoted: Sequence[GrowingQuotation], budget: TokenBudget) -
         quoted[-number].extend(budget, -text, -place)
     best = max((each.relevance for each in quoted), default=0.0)
     for each in sorted(quoted, key=lambda one: -one.relevance):
-        replies_first = sorted((text == 0, text, place) for _, text, place in each.places())
+        left = (place for place in each.places() if place[1] not in each.files)
+        replies_first = sorted((text == 0, text, place) for _, text, place in left)
         rest_bytes = sum(size_of(each.texts[text][place].text) for _, text, place in replies_first)
         if each.chosen and (each.relevance >= _COMPLETED * best or rest_bytes <= _SHORT_BYTES):
             for _, text, place in replies_first:

@@ -12,6 +12,7 @@ from app.domain.links import Link, document_link, find_document_links, find_link
 from app.domain.passages import PassageKind
 from app.domain.recall import (
     PromptPiece,
+    QuotableText,
     RecalledItem,
     RecallLayer,
     RetrievedConversation,
@@ -50,6 +51,7 @@ SUMMARY_INTRO = (
 
 MARK_BYTES = 72  # both tags of a block and its separator, at most
 RECALLED_MARK_BYTES = 52  # of the recalled block
+_USER, _ASSISTANT = "User", "Assistant"
 _TITLE_CHARS = 100
 _HINT_BYTES, _HINT_TITLE_CHARS = 110, 30
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
@@ -97,7 +99,7 @@ def exchange_piece(
     text = f"{indent}- {_turn_head(found, title)}"
     for number, each in enumerate(found.texts):
         if words := excerpt(each.units, chosen.get(number, ())):
-            text += f"{indent}  {_speaker(each.is_user)}:\n{_quoted(words, f'{indent}  ')}"
+            text += f"{indent}  {_source(each)}:\n{_quoted(words, f'{indent}  ')}"
     return PromptPiece(text, found.conversation_id, found.match.passage_id)
 
 
@@ -111,17 +113,17 @@ def document_piece(found: RetrievedDocument, chosen: Collection[int]) -> PromptP
 
 def exchange_hint(found: RetrievedExchange, title: str, said: str = "") -> PromptPiece | None:
     """Return a turn's best sentence as a hint; None if it is in the text `said`."""
-    is_user, sentence = best_sentence(found)
+    source, sentence = best_sentence(found)
     if _is_said(sentence, said):
         return None
-    head = f"- {_speaker(is_user)} · {_turn_head(found, title, _HINT_TITLE_CHARS)}"
+    head = f"- {source} · {_turn_head(found, title, _HINT_TITLE_CHARS)}"
     return PromptPiece(
         head + _one_line_quote(sentence), found.conversation_id, found.match.passage_id
     )
 
 
-def best_sentence(found: RetrievedExchange) -> tuple[bool, str]:
-    """Return whether the user said a turn's best sentence, and the sentence; rather no question."""
+def best_sentence(found: RetrievedExchange) -> tuple[str, str]:
+    """Return who wrote a turn's best sentence, or its file, and the sentence; rather no question."""
     best = max(
         (
             (unit.worth > 0 and not ends_with_question_mark(unit.text), unit.worth, -at, unit.text)
@@ -130,7 +132,7 @@ def best_sentence(found: RetrievedExchange) -> tuple[bool, str]:
         ),
         default=(False, 0.0, 0, ""),
     )
-    return not found.texts or found.texts[-best[2]].is_user, best[3]
+    return _source(found.texts[-best[2]]) if found.texts else _USER, best[3]
 
 
 def best_of_summary(found: RetrievedConversation) -> str:
@@ -170,8 +172,9 @@ def _turn_head(found: RetrievedExchange, title: str | None, chars: int = _TITLE_
     return f"exchange {found.exchange_id}{named} · {_date(found.started_at)} · {link}\n"
 
 
-def _speaker(is_user: bool) -> str:
-    return "User" if is_user else "Assistant"
+def _source(text: QuotableText) -> str:
+    """Return who wrote a text, or the file that it is from."""
+    return f"File {_title(text.file)}" if text.file else _USER if text.is_user else _ASSISTANT
 
 
 def _one_line_quote(text: str) -> str:
@@ -183,7 +186,7 @@ def message_piece(
 ) -> PromptPiece:
     """Return a message of the same conversation; `words` is its excerpt."""
     head = (
-        f"- {_speaker(found.is_user)} · message {found.message_id} · {_date(found.said_at)} · "
+        f"- {_USER if found.is_user else _ASSISTANT} · message {found.message_id} · {_date(found.said_at)} · "
         f"{link_to(conversation_id, found.turn_number)}\n"
     )
     return PromptPiece(head + blockquote(words, "  "), conversation_id, found.match.passage_id)

@@ -131,7 +131,12 @@ def _exchange(
     parts = [part for part in text.said if part.text] or list(text.said)
     if not parts:
         return None
-    units = quotable(prepared, [part.text or part.shown for part in parts], ranked.relevance)
+    pieces = [
+        (part.role is Role.USER, file, piece)
+        for part in parts
+        for file, piece in part.pieces or (("", part.text or part.shown),)
+    ]
+    units = quotable(prepared, [piece for *_, piece in pieces], ranked.relevance)
     return RetrievedExchange(
         match=match_score(ranked, place, verdicts),
         conversation_id=place.conversation_id,
@@ -140,8 +145,8 @@ def _exchange(
         turn_number=place.turn_number or 0,
         started_at=place.created_at,
         texts=tuple(
-            QuotableText(part.role is Role.USER, each)
-            for part, each in zip(parts, units, strict=True)
+            QuotableText(is_user, each, file)
+            for (is_user, file, _), each in zip(pieces, units, strict=True)
         ),
         is_shown=place.is_shown,
     )

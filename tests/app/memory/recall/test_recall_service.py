@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from app.chat.library import Library as Chats
 from app.check import check
-from app.domain.changes import FactPut
+from app.domain.changes import FactPut, MessagesAdded
+from app.domain.conversations import Attachment
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
@@ -32,7 +33,7 @@ from app.memory.recall.service import RecallService
 from app.storage.tables.passages.recall_reads import RecallReads
 from tests.fakes.found import said_in
 from tests.fakes.searchable import CAT, FLOOR, OTHERS, VET, RecallLibrary
-from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened
+from tests.fakes.stored import AT, ConversationRecord, add_conversation, new_conversation, opened
 
 WHO = "Who is the vet of my cat Minka?"
 DOCTOR = "Which doctor sees my cat Minka?"
@@ -129,6 +130,23 @@ def selected(found: RetrievalResult) -> dict[tuple[RecallLayer, int], RecalledIt
     context = SelectionContext(NOWHERE, WHO, frozenset())
     chosen = select_recalled(found, RecallSettings(), context, RecallRoom(1_200, 0, 0)).items
     return {(each.layer, each.passage_id): each for each in chosen if each.injected}
+
+
+def test_the_text_of_a_file_is_quoted_as_that_of_the_file(library: RecallLibrary) -> None:
+    talk = new_conversation(library.store, ("Please check it.", "I did."), title="Barometer")
+    lines = "".join(f"Row {number} says nothing.\n" for number in range(60))
+    file = Attachment("list.txt", "text/plain", text=f"{lines}The blue barometer is in box 60.")
+    asked, answered = talk.messages
+    asked = replace(asked, blocks=(*asked.blocks, file))
+    added = MessagesAdded((asked, answered))
+    library.store.save(*(added if type(each) is MessagesAdded else each for each in talk.changes))
+    found = library.recall("Which box is the blue barometer in?")
+    context = SelectionContext(NOWHERE, WHO, frozenset())
+    (part,) = select_recalled(found, RecallSettings(), context, RecallRoom(1_200, 0, 0)).parts
+    turn = next(each.text for each in part.pieces if "barometer is in" in each.text)
+    assert '    File "list.txt":\n    > …\n' in turn
+    assert "    User:\n    > Please check it.\n" in turn
+    assert turn.count("says nothing") < 10
 
 
 def test_saved_texts_are_found_among_the_facts(library: RecallLibrary) -> None:
