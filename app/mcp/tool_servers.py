@@ -16,7 +16,7 @@ from app.chat.tools.toolbox import Tool, ToolContext
 from app.domain import codec
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.text import clean, one_line
-from app.mcp.tool_connections import ListedTool, ServerAddress, ToolConnections
+from app.mcp.tool_connections import ListedTool, ServerAddress, ToolConnections, ToolServerFailed
 from app.providers.http.base_url import check_base_url
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyLocation, KeyStore
@@ -53,6 +53,11 @@ class ServerTool:
     def offer(self) -> tuple[str, ...]:
         """What the user accepts: everything but the permission."""
         return (self.name, self.description, self.schema_json)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the arguments, with what the server says of each and of what is within it."""
+        return tuple(_arguments(json.loads(self.schema_json)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,40 +197,38 @@ class ToolServers:
                         json.loads(tool.schema_json),
                         partial(self._call, server.name, tool.name),
                         is_checked=False,
-                        waits_for_user=tool.permission is Permission.ASK,
+                        ask=partial(self._ask, server.name, tool.name)
+                        if tool.permission is Permission.ASK
+                        else None,
                     )
         return tuple(made.values())
 
     def _call(
-        self, name: str, tool_name: str, arguments: Mapping[str, Any], context: ToolContext
+        self, name: str, tool_name: str, arguments: Mapping[str, Any], _context: ToolContext
     ) -> str:
         server = self._server(name)
         tool = next((each for each in server.tools if each.name == tool_name), None)
         if tool is None or not server.is_on or tool.permission is Permission.NEVER:
             raise NotFound(f"'{tool_name}' of '{name}' is switched off", "Continue without it.")
-        if tool.permission is Permission.ASK:
-            self._ask(server, tool, arguments, context)
         address = self._address(server)
-        self._check_unchanged(server, address)
-        text, is_error = self._connections.call(address, tool_name, arguments)
+        try:
+            self._check_unchanged(server, address)
+            text, is_error = self._connections.call(address, tool_name, arguments)
+        except ToolServerFailed as error:
+            raise InvalidInput(*error.args) from error  # with the server's words, which no log has
         if is_error:
             raise InvalidInput(text or "The tool failed and says nothing")
         return text
 
     def _ask(
-        self,
-        server: ToolServer,
-        tool: ServerTool,
-        arguments: Mapping[str, Any],
-        context: ToolContext,
+        self, server: str, tool: str, arguments: Mapping[str, Any], context: ToolContext
     ) -> None:
         """Wait for the user's answer; raise InvalidInput, which the model reads, for a refusal."""
-        question = PermissionQuestion(
-            server.name, tool.name, json.dumps(arguments, ensure_ascii=False, indent=2)
-        )
+        given = json.dumps(arguments, ensure_ascii=False, indent=2)
+        question = PermissionQuestion(server, tool, given)
         if self.ask is None:
             raise InvalidInput(
-                f"Nobody can be asked whether '{tool.name}' may run",
+                f"Nobody can be asked whether '{tool}' may run",
                 "The user can allow it always in the window, under Settings, Tools.",
             )
         self.ask(question)
@@ -234,7 +237,7 @@ class ToolServers:
                 question.decide(allowed=False)
         if not question.answer:
             raise InvalidInput(
-                f"The user refused this call of '{tool.name}'",
+                f"The user refused this call of '{tool}'",
                 "Do not repeat it. Continue without it, or ask the user what to do instead.",
             )
 
@@ -271,6 +274,18 @@ class ToolServers:
     @staticmethod
     def _key_owner(server: ToolServer) -> tuple[str, str]:
         return _KEY_OWNER.format(name=server.name), check_base_url(server.url).origin
+
+
+def _arguments(schema: Mapping[str, Any], within: str = "") -> Iterator[str]:
+    for key, value in schema.items():
+        names = value if key in ("properties", "$defs") and isinstance(value, dict) else {}
+        for name, each in names.items():
+            said = str(each.get("description") or "") if isinstance(each, dict) else ""
+            yield one_line(clean(f"{within}{name}: {said}" if said else f"{within}{name}"), 1000)
+        for name, each in (names or {"": value}).items():
+            for part in each if isinstance(each, list) else [each]:
+                if isinstance(part, dict):
+                    yield from _arguments(part, f"{within}{name}." if name else within)
 
 
 def _checked(server: ToolServer) -> ToolServer:

@@ -51,7 +51,8 @@ class Tool:
         writes: Whether it changes memory.
         is_usable: Whether it is of use in a conversation now; it is not offered otherwise.
         is_checked: Whether arguments are checked by the schema; else `run` gets any object.
-        waits_for_user: Whether a call may wait for the user, for as long as that takes.
+        ask: Waits for the user's permission to run; raises KnownError if it is refused. None where
+            nobody is asked.
     """
 
     name: str
@@ -61,12 +62,12 @@ class Tool:
     writes: bool = False
     is_usable: Callable[[Conversation], bool] = lambda _: True
     is_checked: bool = True
-    waits_for_user: bool = False
+    ask: Callable[[Mapping[str, Any], ToolContext], object] | None = None
 
     @property
     def is_unattended(self) -> bool:
         """Whether it may be called while nobody watches: it neither writes nor asks."""
-        return not self.writes and not self.waits_for_user
+        return not self.writes and self.ask is None
 
 
 class Toolbox:
@@ -106,14 +107,18 @@ class Toolbox:
 
     def waits_for_user(self, call: ToolCall) -> bool:
         tool = self._tools().get(call.name)
-        return tool is not None and tool.waits_for_user
+        return tool is not None and tool.ask is not None
 
     def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Run a call; never raises. Blocking: for a worker thread."""
         started = time.perf_counter()
         is_error = True
         try:
-            text, is_error = self._run(call, context), False
+            tool, arguments = self._prepared(call, context)
+            if tool.ask is not None:
+                tool.ask(arguments, context)
+                started = time.perf_counter()
+            text, is_error = tool.run(arguments, context), False
         except KnownError as error:
             text = str(error)
         except Exception as error:  # noqa: BLE001 - the edge of a tool: the turn goes on without it
@@ -122,13 +127,13 @@ class Toolbox:
         took_ms = round((time.perf_counter() - started) * 1000)
         return ToolResult(call.call_id, call.name, _limited(text), is_error, took_ms)
 
-    def _run(self, call: ToolCall, context: ToolContext) -> str:
+    def _prepared(self, call: ToolCall, context: ToolContext) -> tuple[Tool, dict[str, Any]]:
         offered = self._of(context.conversation, context.allowed)
         if (tool := offered.get(call.name)) is None:
             raise _unknown(call.name, offered)
         if not tool.is_checked:
-            return tool.run(_decoded(call.arguments), context)
-        return tool.run(check_arguments(call.arguments, tool.parameters), context)
+            return tool, _decoded(call.arguments)
+        return tool, check_arguments(call.arguments, tool.parameters)
 
     def _tools(self) -> Mapping[str, Tool]:
         return {tool.name: tool for tool in (*self._own, *self._more())}

@@ -44,9 +44,9 @@ class Tools:
             self.service.permit("fake", tool.name, permission)
 
     def call(self, name: str = "mcp_fake_add", context: Any = None, **arguments: Any) -> Any:
-        toolbox = Toolbox((), self.service.tools)
+        tools = Toolbox((), self.service.tools)
         context = context or ToolContext(self.conversation, cast(Any, 1), "recall:recall")
-        return toolbox.run(ToolCall("c1", name, json.dumps(arguments)), context)
+        return tools.run(ToolCall("c1", name, json.dumps(arguments)), context)
 
     @property
     def logged(self) -> list[Any]:
@@ -111,7 +111,9 @@ def test_nothing_is_offered_before_it_is_accepted_when_off_or_never(make: Any) -
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_tool_on_ask_waits_for_the_answer(make: Any, allowed: bool) -> None:
+def test_a_tool_on_ask_waits_for_the_answer(
+    make: Any, monkeypatch: pytest.MonkeyPatch, allowed: bool
+) -> None:
     tools = make()
     tools.accept(Permission.ASK)
     asked: list[PermissionQuestion] = []
@@ -119,11 +121,15 @@ def test_a_tool_on_ask_waits_for_the_answer(make: Any, allowed: bool) -> None:
     def ask(question: PermissionQuestion) -> None:
         asked.append(question)
         threading.Timer(0.05, lambda: question.decide(allowed=allowed)).start()
+        clock.append(1_000.0)
 
+    clock = [0.0]
+    monkeypatch.setattr("app.chat.tools.toolbox.time.perf_counter", lambda: clock[-1])
     assert tools.call(a=2, b=3).is_error  # nobody can be asked
     tools.service.ask = ask
     result = tools.call(a=2, b=3)
     assert result.is_error is not allowed
+    assert not allowed or result.duration_ms == 0, "the time of the user is not the tool's"
     assert json.loads(asked[0].arguments) == {"a": 2, "b": 3}
     assert tools.logged == ([{"a": 2, "b": 3}] if allowed else [])
 
@@ -198,8 +204,8 @@ def test_closing_ends_a_call_that_waits(make: Any) -> None:
 def test_a_server_that_fails_in_a_call_is_an_error_and_restarted(make: Any, mode: str) -> None:
     tools = make(mode)
     tools.accept()
-    for _ in range(2):
-        assert tools.call(a=2, b=3).is_error
+    results = [tools.call(a=2, b=3) for _ in range(2)]
+    assert all(each.is_error and ": " in each.text for each in results), "the cause is said"
     assert len(tools.logged) == 2
 
 

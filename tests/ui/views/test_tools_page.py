@@ -4,7 +4,7 @@ import json
 from typing import Any, cast
 
 import pytest
-from PySide6.QtWidgets import QComboBox, QMessageBox
+from PySide6.QtWidgets import QComboBox, QLabel, QMessageBox
 
 from app.mcp.tool_servers import Permission, PermissionQuestion, ServerTool, ToolServer
 from app.system.keys import KeyLocation
@@ -14,7 +14,9 @@ from ui.presenters.tool_permission import ToolPermissionPresenter
 from ui.views.settings.tools_page import ToolsPage
 from ui.widgets.banner import Banner
 
-TOOL = ServerTool("read", "Read a file.", '{"type": "object"}')
+_PATH = {"type": "string", "description": "Below the root."}
+_SCHEMA = {"type": "object", "properties": {"of": {"properties": {"path": _PATH}}, "all": {}}}
+TOOL = ServerTool("read", "Read a file.", json.dumps(_SCHEMA))
 FILES = ToolServer("files", ("files-server", "--root", "/my notes"), tools=(TOOL,))
 
 
@@ -96,3 +98,10 @@ def test_calls_are_asked_for_one_by_one_and_withdrawn(parts: Parts, withdrawn: b
     press("Always allow")
     assert questions[1].answer is True
     parts.qtbot.waitUntil(lambda: ("permit", "files", "b", Permission.ALWAYS) in service.calls)
+
+
+def test_what_is_accepted_shows_all_that_the_server_says_to_the_model(parts: Parts) -> None:
+    page = Page(parts)
+    page.view.show_offer(FILES)
+    shown = [each.text() for each in page.view.findChildren(QLabel)]
+    assert {"Read a file.", "• of", "• of.path: Below the root.", "• all"} <= set(shown)

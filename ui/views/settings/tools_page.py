@@ -161,13 +161,14 @@ class ToolsPage(QWidget):
         card.line(
             "small",
             tr(
-                "The descriptions are the server's words and go to the model. Before each call the model "
-                "has to ask you; you can change that afterwards."
+                "The descriptions are the server's words and go to the model. You are asked before each "
+                "call; you can change that afterwards."
             ),
         )
         for tool in server.tools:
             card.line("", tool.name)
-            card.line("small", tool.description)
+            for text in (tool.description, *(f"• {each}" for each in tool.arguments)):
+                card.line("small", text)
         accept = button(card, tr("Accept"), self.accepted, kind="primary")
         card.column.addLayout(row_of(accept, button(card, tr("Discard"), self.discarded), None))
         return card

@@ -43,6 +43,7 @@ _WAITING = tr("Waiting for the reply…")
 _WAITING_AFTER_TOOLS = tr("Reading the results of the tools…")
 _THOUGHTS = tr("Thought process")
 _STALLED = tr("Waiting for more…")
+_TOOL_RUNS = tr("Waiting for the tool…")
 _LOOK_EVERY_MS = 1000
 _STALLED_AFTER_S = 3
 
@@ -205,7 +206,8 @@ class AnswerFrame(MessageFrame):
         """Say for how long nothing has come, so that a stalled reply shows that it is not over."""
         waited_s = monotonic() - self._heard_s
         if waited_s >= _STALLED_AFTER_S:
-            self._show_waiting_line(f"{self._waits_for or _STALLED}  {format_duration(waited_s)}")
+            waits_for = self._waits_for or (_TOOL_RUNS if self._calls else _STALLED)
+            self._show_waiting_line(f"{waits_for}  {format_duration(waited_s)}")
 
     def _show_waiting(self, text: str) -> None:
         """Show a line at the end while something is awaited; "" removes it."""
