@@ -299,11 +299,6 @@ def format_size(size_bytes: int) -> str:
     return f"{format_number(size_bytes / _GIB, 2)} GB"
 
 
-def format_usd(usd: float | None) -> str:
-    """Return an amount of money; None is an amount that includes an unknown price."""
-    return tr("unknown") if usd is None else money(usd)
-
-
 def format_at_most(usd: float) -> str:
     """Return an upper bound of an amount; more than nothing is never "$0.00"."""
     if usd >= _CENT_USD or not usd:

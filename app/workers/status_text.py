@@ -4,14 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.translation import (
-    format_at_most,
-    format_duration,
-    format_number,
-    format_usd,
-    tr,
-    trn,
-)
+from app.domain.translation import format_at_most, format_duration, format_number, money, tr, trn
 from app.domain.workers import (
     WORKERS,
     FailedItem,
@@ -210,7 +203,7 @@ def _spending(status: WorkerStatus) -> str:
 
 def _ledger(ledger: UsageTotals) -> str:
     estimated = tr(ESTIMATED)
-    cost = tr("cost unknown") if ledger.cost_usd is None else format_usd(ledger.cost_usd)
+    cost = tr("cost unknown") if ledger.cost_usd is None else money(ledger.cost_usd)
     text = tr("{tokens} tokens, {cost}").format(tokens=format_number(ledger.tokens), cost=cost)
     if ledger.estimated_usd:
         text += tr(" ({amount} of it {estimated})").format(

@@ -13,7 +13,6 @@ from app.domain.translation import (
     format_estimate,
     format_percent,
     format_size,
-    format_usd,
 )
 from app.domain.workers import FailedItem, UsageTotals, WorkerName, WorkerState, WorkerStatus
 from app.storage.tables.spending import Spent
@@ -137,7 +136,6 @@ def test_workers_that_wait() -> None:
          ["2 KB", "5.0 MB", "3.00 GB"]),
         (lambda: [format_at_most(each) for each in (0.0, 0.25, 0.001)],
          ["$0.00", "$0.25", "under $0.01"]),
-        (lambda: [format_usd(each) for each in (None, 0.254)], ["unknown", "$0.25"]),
         (lambda: [format_count(each, "turn") for each in (1, 2_000)], ["1 turn", "2,000 turns"]),
         (lambda: [format_estimate(*each) for each in ((3, None), (0.1, 0.0), (300, 0.001))],
          ["about 3 minutes, at an unknown price", "a minute or less, at no cost",
