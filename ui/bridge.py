@@ -167,9 +167,9 @@ class Bridge(QObject):
         """
 
         async def work() -> None:
-            if _is_there(show):
+            if is_there(show):
                 found = await self.run(read)
-                if _is_there(show):
+                if is_there(show):
                     show(found)
 
         self.start(name, work(), on_error)
@@ -184,7 +184,7 @@ class Bridge(QObject):
 
         async def work() -> None:
             done = await self.write(write)
-            if _is_there(then):
+            if is_there(then):
                 then(done)
 
         self.submit(work(), on_error)
@@ -296,7 +296,7 @@ class Bridge(QObject):
             del self._tasks[task.get_name()]
         if task.cancelled() or (error := task.exception()) is None:
             return
-        if on_error is not None and isinstance(error, KnownError) and _is_there(on_error):
+        if on_error is not None and isinstance(error, KnownError) and is_there(on_error):
             on_error(error)
             return
         if not isinstance(error, KnownError):
@@ -332,7 +332,7 @@ class Refresh(QTimer):
             self._bridge.start(self._name, self._work())
 
 
-def _is_there(call: Callable[..., object]) -> bool:
+def is_there(call: Callable[..., object]) -> bool:
     """Return whether a function is no method of a widget that was deleted."""
     owner = getattr(call, "__self__", None)
     return not isinstance(owner, QObject) or isValid(owner)

@@ -11,6 +11,7 @@ from app.chat.projects import ProjectProposal, ProjectProposals, Projects
 from app.domain.ids import ConversationId
 from app.domain.records.projects import Project
 from app.domain.translation import tr, trn
+from ui.bridge import is_there
 from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, ask_for_text, show_menu
 from ui.views.dialogs.confirm import confirm_removal
@@ -136,7 +137,8 @@ class ProjectsPresenter(Presenter):
         dialog = ProjectDialog(project, self._messages.window())
 
         def done(saved: Project) -> None:
-            dialog.accept()
+            if is_there(dialog.accept):  # Esc closes it meanwhile
+                dialog.accept()
             then(saved)
 
         dialog.save_requested.connect(

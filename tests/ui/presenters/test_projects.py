@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.projects import Projects
@@ -124,6 +124,19 @@ def test_a_project_is_made_and_edited_in_a_dialog(screen: Screen) -> None:
     again.remove.click()
     press("Remove", again)
     assert screen.projects.listed() == (screen.garden,)
+
+
+def test_a_dialog_that_is_closed_while_its_project_is_saved_stays_closed(screen: Screen) -> None:
+    screen.presenter.add()
+    dialog = screen.dialog()
+    dialog.name.setText("House")
+    screen.parts.bridge.hold()
+    dialog.save.click()
+    dialog.reject()
+    QApplication.sendPostedEvents(dialog, QEvent.Type.DeferredDelete)
+    screen.parts.bridge.release()
+    assert screen.projects.named("House")
+    assert "House" in screen.parts.banner.messages[-1]
 
 
 def test_the_list_is_as_high_as_its_rows_in_any_size_of_text(screen: Screen) -> None:
