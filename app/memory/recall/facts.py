@@ -9,8 +9,10 @@ import numpy as np
 from app.domain.ids import PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedFact
+from app.domain.records.facts import BY_PATTERNS
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
+from app.index.relevance import HIGHEST_RELEVANCE
 from app.memory.recall.ranking import PreparedQuery, best_by_passage, ranked_in, shifted
 from app.memory.recall.retrieved import SPARE, Retrieval, match_score, refused
 from app.memory.search.query_vectors import QueryVector
@@ -22,6 +24,7 @@ from app.storage.tables.memories import ArchivalMemories
 from app.storage.tables.passages.recall_reads import RecallReads
 
 STATEMENT_LOG_ODDS = -1.0  # log odds: a short text matches the words of a question too easily
+_PATTERN_LOG_ODDS = -3.0  # of a user's sentence, which is judged with its message too
 _LISTED = 60  # statements that a question for all of them gets
 _CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
 _STANDS_OUT = 2.6  # deviations of the statements, beyond which a cosine adds to the relevance
@@ -129,11 +132,25 @@ class FactRecall:
         for kind in _KINDS:
             scope = SearchScope(sides[kind].without(left_out), IdSet(), kind=kind).inside(boundary)
             if len(scope.allowed or ()):
-                found_here = _with_meaning(
-                    ranked_in(self._search, prepared, scope, STATEMENT_LOG_ODDS), prepared.vector
-                )
+                found_here = ranked_in(self._search, prepared, scope, _PATTERN_LOG_ODDS)
+                found_here = _with_meaning(self._by_origin(found_here), prepared.vector)
                 ranked += best_by_passage(found_here, limit + _CONSIDERED)
         return ranked
+
+    def _by_origin(self, ranked: Sequence[Ranked]) -> list[Ranked]:
+        """Return statements with more relevance than ones by patterns have, unless they are that.
+
+        A model or the user words a statement so that it answers by itself.
+        """
+        known = self.known(ranked)
+        by_patterns = {each for each, fact in known.items() if fact.fact.model == BY_PATTERNS}
+        more = STATEMENT_LOG_ODDS - _PATTERN_LOG_ODDS
+        return [
+            each
+            if passage_id_of(each.part_id) in by_patterns
+            else each.with_relevance(min(HIGHEST_RELEVANCE, shifted(each.relevance, more)))
+            for each in ranked
+        ]
 
     def known(self, ranked: Iterable[Ranked]) -> Mapping[PassageId, KnownFact]:
         return self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)

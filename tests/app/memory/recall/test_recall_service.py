@@ -23,6 +23,7 @@ from app.domain.recall import (
     SegmentContext,
     Verdict,
 )
+from app.domain.records.facts import BY_PATTERNS
 from app.domain.results import FoundAnswer
 from app.memory.context.items import SelectionContext
 from app.memory.context.narrowing import narrowed
@@ -98,6 +99,16 @@ def test_current_facts_are_found_with_their_source(library: RecallLibrary) -> No
     (found,) = library.recall(DOCTOR).facts
     assert (found.text, found.exchange_id) == (fact.text, library.about_cat.exchanges[0].id)
     assert found.match.relevance >= FLOOR
+
+
+def test_a_fact_in_the_words_of_its_message_is_less_relevant_than_one_in_others(
+    library: RecallLibrary,
+) -> None:
+    worded = library.fact("Minka the cat is seen by doctor Arden", model="loop:model")
+    library.fact("Minka the cat is seen by doctor Arden, always", model=BY_PATTERNS)
+    first, second = library.recall(DOCTOR).facts
+    assert first.match.passage_id == worded.id
+    assert first.match.relevance > second.match.relevance + 0.1
 
 
 def test_a_turn_comes_with_the_current_fact_that_replaced_what_it_states(
