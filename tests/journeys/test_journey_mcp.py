@@ -24,6 +24,7 @@ from app.domain.conversations import Conversation
 from app.domain.errors import AlreadyOpen
 from app.mcp.access import Access
 from app.mcp.server import serve
+from app.memory.recall.brief import most_tokens
 from app.system.paths import DataPaths
 from tests.fakes.jobs import until
 from tests.fakes.stored import add_conversation, made, opened
@@ -171,11 +172,17 @@ def test_saving_is_possible_where_it_is_switched_on(library: Services) -> None:
     assert [each.text for each in library.memories.listed()] == ["The user likes basil."]
 
 
-@pytest.mark.parametrize("tokens", [100, 300, 2000])
+@pytest.mark.parametrize("tokens", [150, 300, 2000])
 def test_a_brief_has_no_more_tokens_than_asked_for(allowed: Services, tokens: int) -> None:
     text = allowed.briefs.write("How do I keep basil alive?", tokens)
-    assert len(text.encode()) <= 3 * tokens
+    assert most_tokens(text) <= tokens
     assert "commonplace://1/0" in text
+    long = ("Which dyke holds?", "The northern dyke holds until the herons leave. " * 30)
+    add_conversation(allowed.store, long, title="Dykes")
+    allowed.index_sync.catch_up()
+    short = allowed.briefs.write("Which dyke holds?", 100)
+    assert most_tokens(short) <= 100
+    assert "until the herons" in short or "does not fit" in short
     assert "Nothing about this" in allowed.briefs.write("zebra xylophone quantum", tokens)
 
 

@@ -219,6 +219,8 @@ def secrets(store: Store, _given: Namespace, terminal: Terminal) -> int:
             )
     if terminal.as_json:
         terminal.document({"secrets": [asdict(each) for each in found]})
+    elif not found:
+        terminal.err("No message has secrets.")
     else:
         terminal.err(
             f"{format_count(len(found), 'message')} with secrets. They are hidden where memory is quoted. "

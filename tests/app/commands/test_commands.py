@@ -31,6 +31,7 @@ from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecallLayer, StoredPrompt, Verdict
 from app.domain.records.routines import Routine, RoutineRun, RunOutcome
 from app.domain.workers import WorkerName
+from app.memory.recall.brief import most_tokens
 from app.storage.deletion.forget import value_places
 from app.storage.engine.stamps import now
 from app.storage.tables.exchanges import Exchanges
@@ -169,14 +170,14 @@ def test_a_brief_of_turns_quotes_those_that_fit_and_cuts_long_ones(desk: Desk) -
     cut, count = briefs.of_turns(turns)
     assert (count, cut.count("> **You:**"), key in cut) == (10, 10, False)
     assert cut.count("> ```") == 2, "what is cut is complete Markdown"
-    assert 20_000 < len(cut.encode()) < 8_000 * 3
-    for tokens in (150, 200, 300):
+    assert 7_000 < most_tokens(cut) <= 8_000
+    for tokens in (200, 250, 400):
         part, count = briefs.of_turns(turns, tokens)
         assert 0 < count == part.count("> **You:**") < 10
         assert part.endswith(f"fit: {10 - count}\n")
-        assert len(part.encode()) <= tokens * 3
+        assert most_tokens(part) <= tokens
     line, _ = briefs.of_turns(desk.write(("Why", "word " * 9_000)).exchanges)
-    assert 20_000 < len(line.encode()) < 8_000 * 3
+    assert 7_000 < most_tokens(line) <= 8_000
 
 
 def test_secrets_are_listed_with_links_and_never_shown(desk: Desk) -> None:
