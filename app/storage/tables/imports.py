@@ -1,4 +1,4 @@
-"""What imports did to conversations, so that they can be undone: added them, added messages, edited them."""
+"""Changes of imports to conversations, for undoing: those added, their messages, and edits."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
