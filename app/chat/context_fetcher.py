@@ -188,7 +188,7 @@ class ContextFetcher:
 
     def _take(self, fetched: FetchedContext, found: RetrievalResult) -> None:
         """Make a result that of the context, with the turn numbers of its facts."""
-        every = (*found.facts, *found.asked_facts, *found.newer)
+        every = (*found.facts, *found.asked_facts)
         sources = {fact.exchange_id for fact in every if fact.exchange_id is not None}
         exchanges = self._exchanges.by_ids(sources) if sources else {}
         hidden = self._exchanges.not_shown(sources)
@@ -199,9 +199,8 @@ class ContextFetcher:
         with self._lock:
             fetched.turn_numbers = {each: exchanges[each].turn_number for each in exchanges}
             fetched.found = replace(
-                found, facts=placed(found.facts), asked_facts=placed(found.asked_facts),
-                newer=placed(found.newer),
-            )  # fmt: skip
+                found, facts=placed(found.facts), asked_facts=placed(found.asked_facts)
+            )
 
 
 @dataclass(frozen=True, slots=True)

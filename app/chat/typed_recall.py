@@ -245,8 +245,7 @@ def _of_turns(items: Sequence[RecalledItem]) -> Sequence[RecalledItem]:
 def _sentences_of(found: RetrievalResult) -> Mapping[PassageId, str]:
     """Return the best sentence of everything found, by passage."""
     talks = (*found.mentioned, *found.conversations)
-    turns = (*found.history, *(turn for talk in talks for turn in talk.exchanges))
     sentences = {each.match.passage_id: best_of_summary(each) for each in talks}
-    sentences |= {each.match.passage_id: best_sentence(each)[1] for each in turns}
+    sentences |= {each.match.passage_id: best_sentence(each)[1] for each in found.turns}
     sentences |= {fact.match.passage_id: fact.text for fact in found.facts}
     return sentences | {message.match.passage_id: message.text for message in found.earlier}

@@ -305,8 +305,7 @@ class RetrievalResult:
     """All retrieved items; `notice` describes why parts of the search did not run, one a line.
 
     `mentioned` and `asked_facts` are what the message asks for, whatever the relevance: conversations after
-    an @ or of the days that it is about, and facts. `newer` are facts that replaced what a found turn
-    states.
+    an @ or of the days that it is about, and facts.
     """
 
     facts: tuple[RetrievedFact, ...] = ()
@@ -319,7 +318,6 @@ class RetrievalResult:
     mentioned: tuple[RetrievedConversation, ...] = ()
     asked_facts: tuple[RetrievedFact, ...] = ()
     documents: tuple[RetrievedDocument, ...] = ()
-    newer: tuple[RetrievedFact, ...] = ()
 
     @property
     def turns(self) -> tuple[RetrievedExchange, ...]:
@@ -330,7 +328,7 @@ class RetrievalResult:
     @property
     def quoted_conversations(self) -> frozenset[ConversationId]:
         """The other conversations that anything found comes from."""
-        found = (each.conversation_id for each in (*self.facts, *self.asked_facts, *self.newer))
+        found = (each.conversation_id for each in (*self.facts, *self.asked_facts))
         facts = {each for each in found if each is not None}
         mentioned = {each.conversation_id for each in self.mentioned}
         return frozenset(self.titles) | facts | mentioned
@@ -347,7 +345,6 @@ class RetrievalResult:
             titles={each: title for each, title in self.titles.items() if each in kept},
             mentioned=tuple(each for each in self.mentioned if each.conversation_id in kept),
             asked_facts=tuple(each for each in self.asked_facts if each.conversation_id in kept),
-            newer=tuple(each for each in self.newer if each.conversation_id in kept),
         )
 
 

@@ -45,7 +45,6 @@ def narrowed(
             documents=(),
             mentioned=(),
             asked_facts=(),
-            newer=(),
         )
     if not settings.auto_rag_enabled:
         found = replace(found, earlier=())
@@ -56,7 +55,6 @@ def narrowed(
         found,
         facts=found.facts[: with_spare(settings.rag_fact_limit)],
         asked_facts=found.asked_facts if settings.rag_fact_limit else (),
-        newer=found.newer if settings.rag_fact_limit else (),
         conversations=tuple(
             replace(each, exchanges=each.exchanges[: exchanges + SPARE])
             for each in found.conversations[: settings.rag_conversation_limit + SPARE]
@@ -77,7 +75,6 @@ def _without_quoted(found: RetrievalResult, quoted: frozenset[PassageId]) -> Ret
         found,
         facts=kept(found.facts),
         asked_facts=kept(found.asked_facts),
-        newer=kept(found.newer),
         mentioned=kept_of(found.mentioned),
         conversations=kept_of(found.conversations),
         history=kept(found.history),

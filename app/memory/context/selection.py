@@ -83,7 +83,6 @@ def select_within(
     selector.select_conversations(found.conversations)
     selector.select_turns(RecallLayer.HISTORY, found.history, "rag_history_limit")
     selector.select_facts(found.asked_facts, are_asked_for=True)
-    selector.select_newer(found.newer)
     selector.select_facts(found.facts)
     selector.select_hints()
     selector.extend_quotations()
@@ -222,16 +221,10 @@ class _Selector:
                 self._exchanges.add(turn.exchange_id)
         return has_any
 
-    def select_newer(self, facts: Sequence[RetrievedFact]) -> None:
-        """Select the facts that replaced what a quoted turn states: it may share no word with them."""
-        self.select_facts(
-            [each for each in facts if each.replaces in self._exchanges], are_asked_for=True
-        )
-
     def select_facts(self, facts: Sequence[RetrievedFact], *, are_asked_for: bool = False) -> None:
         """Select facts; for one that a quoted turn says, that turn's sentence is quoted instead.
 
-        Those that the message asks for, or that it must not do without, are limited by the budget only.
+        Those that the message asks for are limited by the budget only.
         """
         taken = 0
         for fact in facts:

@@ -159,8 +159,7 @@ def best_relevance(found: RetrievalResult) -> float:
     """Return the best relevance (0-1) found, 0 for nothing; 1 for what is asked for by name."""
     if found.mentioned or found.asked_facts:
         return 1.0
-    turns = [*found.history, *(each for one in found.conversations for each in one.exchanges)]
-    matches = [each.match for each in turns]
+    matches = [each.match for each in found.turns]
     matches += [each.match for each in found.conversations]
     matches += [each.match for each in found.facts]
     return max((each.relevance for each in matches), default=0.0)

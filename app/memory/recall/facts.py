@@ -6,7 +6,7 @@ from itertools import chain, count, islice
 
 import numpy as np
 
-from app.domain.ids import PassageId, part_id, passage_id_of
+from app.domain.ids import ExchangeId, PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedFact
 from app.domain.records.facts import BY_PATTERNS
@@ -52,10 +52,14 @@ class FactRecall:
         limit = retrieval.settings.rag_fact_limit
         if not limit:
             return ()
-        ranked = retrieval.unquoted(
-            self.ranked(prepared, refused(retrieval.verdicts), limit, boundary)
+        turns = {each.exchange_id: each.match.relevance for each in retrieval.found.turns}
+        left_out = refused(retrieval.verdicts)
+        ranked = retrieval.unquoted(self.ranked(prepared, left_out, limit, boundary, turns))
+        replaced = self._replaced(turns)
+        return tuple(
+            replace(each, replaces=replaced.get(each.match.passage_id))
+            for each in self._retrieved(ranked, retrieval)[: limit + SPARE]
         )
-        return self._retrieved(ranked, retrieval)[: limit + SPARE]
 
     def all_facts(self, retrieval: Retrieval, boundary: Boundary) -> tuple[RetrievedFact, ...]:
         """Return facts and saved texts inside a boundary, whatever they are about; see `listed`."""
@@ -63,20 +67,6 @@ class FactRecall:
             return ()
         ranked = self.listed(refused(retrieval.verdicts), boundary)
         return self._retrieved(retrieval.unquoted(ranked), retrieval)
-
-    def newer(self, retrieval: Retrieval, boundary: Boundary) -> tuple[RetrievedFact, ...]:
-        """Return the facts inside a boundary that replaced what the found turns state."""
-        found = retrieval.found
-        exchanges = {each.exchange_id for each in found.turns}
-        exchanges.update(each.exchange_id for each in found.earlier)
-        if not exchanges or not retrieval.settings.rag_fact_limit:
-            return ()
-        replaced = self._facts.newer_than(exchanges)
-        shown = self._search.pools().sides[PassageKind.FACT]
-        inside = (each for each in replaced if each in shown and boundary.holds(each))
-        ranked = [Ranked(part_id(each, 0), 0.0, 0.0, None, 0.0) for each in inside]
-        newer = self._retrieved(retrieval.unquoted(ranked), retrieval)
-        return tuple(replace(each, replaces=replaced[each.match.passage_id]) for each in newer)
 
     def listed(self, left_out: IdSet, boundary: Boundary) -> list[Ranked]:
         """Return the saved texts and current facts inside a boundary: pinned facts, then the newest.
@@ -124,9 +114,18 @@ class FactRecall:
         return tuple(found)
 
     def ranked(
-        self, prepared: PreparedQuery, left_out: IdSet, limit: int, boundary: Boundary
+        self,
+        prepared: PreparedQuery,
+        left_out: IdSet,
+        limit: int,
+        boundary: Boundary,
+        turns: Mapping[ExchangeId, float],
     ) -> list[Ranked]:
-        """Return facts and saved texts, each kind best first, with more than `limit` of each."""
+        """Return facts and saved texts, each kind best first, with more than `limit` of each.
+
+        A fact that replaced what one of the `turns` states is as relevant as this turn (0-1): it
+        may share no word with it.
+        """
         sides = self._search.pools().sides
         ranked: list[Ranked] = []
         for kind in _KINDS:
@@ -135,7 +134,24 @@ class FactRecall:
                 found_here = ranked_in(self._search, prepared, scope, _PATTERN_LOG_ODDS)
                 found_here = _with_meaning(self._by_origin(found_here), prepared.vector)
                 ranked += best_by_passage(found_here, limit + _CONSIDERED)
-        return ranked
+        known = {passage_id_of(each.part_id): each for each in ranked}
+        shown = sides[PassageKind.FACT].without(left_out)
+        for fact, turn in self._replaced(turns).items():
+            if fact in shown and boundary.holds(fact):
+                own = known.get(fact) or Ranked(part_id(fact, 0), 0.0, 0.0, None, 0.0)
+                known[fact] = own.with_relevance(max(own.relevance, turns[turn]))
+        return list(known.values())
+
+    def turns_of(self, ranked: Sequence[Ranked]) -> Mapping[ExchangeId, float]:
+        """Return the relevance of ranked turns by exchange."""
+        found = {passage_id_of(each.part_id): each.relevance for each in reversed(ranked)}
+        heads = self._reads.heads(found).items()
+        return {own.exchange_id: found[each] for each, own in heads if own.exchange_id is not None}
+
+    def _replaced(self, turns: Mapping[ExchangeId, float]) -> Mapping[PassageId, ExchangeId]:
+        """Return the facts that replaced what turns state, each with the most relevant one."""
+        newer = self._facts.newer_than(turns) if turns else ()
+        return dict(sorted(newer, key=lambda pair: turns[pair[1]]))
 
     def _by_origin(self, ranked: Sequence[Ranked]) -> list[Ranked]:
         """Return statements with more relevance than ones by patterns have, unless they are that.

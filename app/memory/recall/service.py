@@ -158,16 +158,17 @@ class RecallService:
         prepared = prepare(self._search, question, recent)
         if prepared is None:
             return None
+        known: Sequence[Ranked] = ()
+        filed: Sequence[Ranked] = ()
         if choice.mentioned:
             readable = self._mentions.readable(choice.mentioned, boundary)
             own = IdSet(self._passages.of_conversations(readable))
             scope = SearchScope(own.without(excluded | self._search.pools().separate), IdSet())
-            known: list[Ranked] = []
-            filed: Sequence[Ranked] = ()
-        else:
-            known = self._fact_recall.ranked(prepared, excluded, limit, boundary)
-            filed = self._document_recall.ranked(prepared, excluded, boundary)
         ranked = self._without_repeats(prepared, scope)
+        if not choice.mentioned:
+            turns = self._fact_recall.turns_of(ranked[:limit])
+            known = self._fact_recall.ranked(prepared, excluded, limit, boundary, turns)
+            filed = self._document_recall.ranked(prepared, excluded, boundary)
         best_first = self._best_first(prepared, (known, ranked, filed), verdicts, limit)
         similarities = self._similarities(question)
         quoted = [*quoted_answers(self._passages, best_first, prepared, similarities)]
@@ -245,8 +246,6 @@ class RecallService:
             retrieval.attempt(lambda: self._documents(prepared, retrieval))
         if settings.auto_rag_enabled and segment.exchange_ids:
             retrieval.attempt(lambda: self._earlier(prepared, retrieval))
-        if settings.rag_enabled:
-            retrieval.attempt(lambda: self._newer(retrieval))
 
     def _asked_for(self, question: str, retrieval: Retrieval) -> None:
         boundary = self._boundary(retrieval)
@@ -342,10 +341,6 @@ class RecallService:
     def _statements(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         found = self._fact_recall.retrieve(prepared, retrieval, self._boundary(retrieval))
         retrieval.found = replace(retrieval.found, facts=found)
-
-    def _newer(self, retrieval: Retrieval) -> None:
-        newer = self._fact_recall.newer(retrieval, self._boundary(retrieval))
-        retrieval.found = replace(retrieval.found, newer=newer)
 
     def _documents(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         found = self._document_recall.retrieve(prepared, retrieval, self._boundary(retrieval))

@@ -119,19 +119,19 @@ class Facts(StoreReader):
             "f.superseded_by = ? ORDER BY f.valid_until DESC, f.id DESC", [fact_id], _FACTS
         )
 
-    def newer_than(self, exchange_ids: Iterable[int]) -> Mapping[PassageId, ExchangeId]:
-        """Return the current facts that superseded what some exchanges state, with one of these."""
+    def newer_than(self, exchange_ids: Iterable[int]) -> Sequence[tuple[PassageId, ExchangeId]]:
+        """Return the current facts that superseded what some exchanges state, with each of these."""
         rows = self._store.rows(
             "WITH RECURSIVE newer AS (SELECT v.exchange_id AS source, f.superseded_by AS id "
             "FROM fact_version v JOIN fact f ON f.id = v.fact_id "
             "WHERE v.exchange_id IN (SELECT unnest(?)) AND f.superseded_by IS NOT NULL "
             "UNION SELECT source, f.superseded_by FROM newer JOIN fact f USING (id) "
             "WHERE f.superseded_by IS NOT NULL) "
-            f"SELECT id, max(source) FROM newer JOIN {_FACTS} USING (id) "
-            "WHERE f.valid_until IS NULL GROUP BY id ORDER BY id",
+            f"SELECT id, source FROM newer JOIN {_FACTS} USING (id) "
+            "WHERE f.valid_until IS NULL ORDER BY id, source",
             [list(exchange_ids)],
         )
-        return dict(rows)
+        return [(fact, exchange) for fact, exchange in rows]
 
     def stored(self, fact_id: int) -> Fact:
         """Return a stored fact, hidden or not; raise NotFound."""

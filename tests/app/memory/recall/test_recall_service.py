@@ -111,7 +111,7 @@ def test_a_fact_in_the_words_of_its_message_is_less_relevant_than_one_in_others(
     assert first.match.relevance > second.match.relevance + 0.1
 
 
-def test_a_turn_comes_with_the_current_fact_that_replaced_what_it_states(
+def test_a_fact_is_as_relevant_as_the_turn_that_states_what_it_replaced(
     library: RecallLibrary,
 ) -> None:
     later = add_conversation(library.store, "Bell has taken over the practice.", title="Practice")
@@ -120,21 +120,20 @@ def test_a_turn_comes_with_the_current_fact_that_replaced_what_it_states(
     library.fact(CAT, library.about_cat, valid_until=AT, superseded_by=middle.id)
     turn = library.about_cat.exchanges[0].id
     found = library.recall(WHO)
-    assert [(each.text, each.replaces) for each in found.newer] == [(now.text, turn)]
+    assert [(each.text, each.replaces) for each in found.facts] == [(now.text, turn)]
+    assert found.facts[0].match.relevance == found.history[0].match.relevance
     chosen = selected(found)
     assert (RecallLayer.FACT, now.id) in chosen
     assert later.exchanges[0].id not in [
         each.exchange_id for each in chosen.values() if each.layer is RecallLayer.HINT
     ]
-    assert not library.recall("How do bees find their way home?").newer
-    assert not library.recall(WHO, rag_fact_limit=0).newer
-    segment = SegmentContext(quoted=frozenset({now.id}))
-    assert not library.recall(WHO, segment=segment).newer
-    assert not narrowed(found, RecallSettings(), segment).newer
+    answers = library.recall_service.answers(WHO, (), NOWHERE, 10) or ()
+    assert now.text in [each.reply for each in answers]
+    assert all(not each.replaces for each in library.recall("How do bees find home?").facts)
     library.feedback.give(now.id, Verdict.NEVER)
     assert (RecallLayer.FACT, now.id) not in selected(library.recall(WHO))
     library.edit(later, deleted_at=AT)
-    assert [each.text for each in library.recall(WHO).newer] == [middle.text]
+    assert [each.text for each in library.recall(WHO).facts] == [middle.text]
 
 
 def selected(found: RetrievalResult) -> dict[tuple[RecallLayer, int], RecalledItem]:
