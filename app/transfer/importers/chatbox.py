@@ -57,7 +57,8 @@ def _threads(
     """Yield the newest thread of a session and the older ones, each as a conversation."""
     forks = an_object(session.get("messageForksHash"))
     heading = title(session.get("name"))
-    shown = heading or title(session.get("threadName"))
+    named = title(session.get("threadName")) if heading and session.get("threads") else ""
+    shown = ": ".join(filter(None, (heading or title(session.get("threadName")), named)))
     pinned = is_starred or session.get("starred") is True
     for each in [session, *objects(session.get("threads"))]:
         messages = _prompted(objects(each.get("messages")), prompt)

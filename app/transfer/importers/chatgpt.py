@@ -58,6 +58,9 @@ class _ChatGptConversation(Builder):
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
         model = text_of(header.get("default_model_slug"))
+        made_for = identity(
+            header.get("gizmo_id")
+        )  # of a project or a GPT, whose name is not exported
         found = self.conversation(
             SOURCE,
             identity(header.get("id")) or identity(header.get("conversation_id")),
@@ -70,6 +73,7 @@ class _ChatGptConversation(Builder):
             or moment(header.get("pinned_time")) is not None,
             private=header.get("is_do_not_remember") is True,
             model=None if model in ("", "auto") else model,
+            tags=(made_for,) if made_for else (),
         )
         if isinstance(found, Skipped):
             return found

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from app.domain.conversations import Role
+from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.parsing.blocks import (
     blocks_of,
@@ -41,6 +42,7 @@ from app.transfer.importers.parsing.values import (
 )
 
 SOURCE = "cherry_studio"
+_TAG_CHARS = 40
 _TIMES = ("createdAt", "updatedAt")
 _STATES = frozenset(
     (
@@ -74,10 +76,20 @@ def _topics(storage: dict[str, Any]) -> dict[str, dict[str, Any]]:
     assistants = an_object(json_of(state.get("assistants")))
     listed = [*objects(assistants.get("assistants")), an_object(assistants.get("defaultAssistant"))]
     return {
-        identity(topic.get("id")): {**topic, "told": _told(assistant, topic)}
+        identity(topic.get("id")): {
+            **topic,
+            "told": _told(assistant, topic),
+            "tags": _tags(assistant),
+        }
         for assistant in listed
         for topic in objects(assistant.get("topics"))
     }
+
+
+def _tags(assistant: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the name of an assistant that the user made, as a tag."""
+    name = one_line(text_of(assistant.get("name")).replace(",", " "), _TAG_CHARS)
+    return (name,) if name and assistant.get("id") != "default" else ()
 
 
 def _told(*records: Mapping[str, Any]) -> str:
@@ -112,7 +124,8 @@ def _conversation(
         if not is_sibling or message.get("foldSelected") is True:
             last = name
     given, pinned = map(about.get, ("name", *_TIMES)), about.get("pinned") is True
-    return thread.finished(topic.get("id"), *given, leaf=last, pinned=pinned)
+    tags = about.get("tags", ())
+    return thread.finished(topic.get("id"), *given, leaf=last, pinned=pinned, tags=tags)
 
 
 def _block(block: dict[str, Any]) -> Iterator[Part]:
@@ -168,14 +181,15 @@ def _database(
     query = "SELECT * FROM message WHERE topicId = ? ORDER BY rowid"
     if "topic_id" in known:
         query = "SELECT * FROM message WHERE topic_id = ? ORDER BY rowid"
-    prompts = _prompts(connection)
+    assistants = _assistants(connection)
     for row in connection.execute("SELECT * FROM topic"):
         topic = _camel(row)
         if topic.get("deletedAt"):
             continue
         thread, root = Thread(SOURCE, f"{where}, topic {topic.get('id')}"), None
         rows = connection.execute(query, (topic["id"],)).fetchall()
-        if rows and (prompt := prompts.get(topic.get("assistantId"))):
+        assistant = assistants.get(topic.get("assistantId"), Row())
+        if rows and (prompt := text_block(assistant.get("prompt"))):
             root = thread.add("system", None, Role.SYSTEM, prompt)
         for each in rows:
             message = _camel(each)
@@ -187,15 +201,16 @@ def _database(
             at, model = message.get("createdAt"), text_of(message.get("modelId"))
             thread.add(name, parent, message.get("role"), kept, at, model.rpartition("::")[2])
         given, leaf = map(topic.get, ("id", "name", *_TIMES)), topic.get("activeNodeId")
-        yield thread.finished(*given, leaf=leaf, pinned=bool(topic.get("isPinned")))
+        pinned = bool(topic.get("isPinned"))
+        yield thread.finished(*given, leaf=leaf, pinned=pinned, tags=_tags(assistant))
 
 
-def _prompts(connection: sqlite3.Connection) -> dict[object, list[Part]]:
-    """Return the prompts of assistants by their ids."""
+def _assistants(connection: sqlite3.Connection) -> dict[object, Row]:
+    """Return the assistants by their ids."""
     if "assistant" not in tables(connection):
         return {}
     rows = connection.execute("SELECT * FROM assistant")
-    return {row["id"]: text_block(row.get("prompt")) for row in rows}
+    return {row["id"]: row for row in rows}
 
 
 def _camel(row: Row) -> Row:

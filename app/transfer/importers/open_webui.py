@@ -148,10 +148,21 @@ def _message_blocks(message: Mapping[str, Any]) -> list[Part]:
     sources = objects(json_of(message.get("sources")))
     blocks += text_block(link_list(_cited(sources)))
     texts = [text for each in sources for text in strings(each.get("document"))]
+    for member, why in _NOTES.items():
+        if json_of(message.get(member)):
+            blocks.append(NotKept(why))
     return [
         *blocks,
         *_not_kept({"texts of its sources": texts, **message}, "texts of its sources", "embeds"),
     ]
+
+
+_NOTES = {
+    "statusHistory": "notes on how it was made are not imported",
+    "status_history": "notes on how it was made are not imported",
+    "followUps": "follow-up questions that were suggested are not imported",
+    "follow_ups": "follow-up questions that were suggested are not imported",
+}
 
 
 def _not_kept(record: Mapping[str, Any], *members: str) -> list[Part]:

@@ -32,6 +32,7 @@ from app.transfer.existing import message_uid, uid_of
 from app.transfer.importers import read_export
 from app.transfer.importing import import_files
 from tests.fakes.export_files import log_records, write
+from tests.fakes.exports import chatgpt_message, chatgpt_row
 from tests.fakes.files import png
 
 PNG = png()
@@ -157,6 +158,32 @@ def test_an_old_reply_with_reasoning_keeps_its_text(tmp_path: Path) -> None:
     assert _blocks(path, Text) == [Text("A unit.")]
     assert _blocks(path, Thinking) == [Thinking("Easy.")]
     assert _read(path)[0][0].title == "Ohms"
+
+
+def test_what_a_conversation_belongs_to_is_a_tag(tmp_path: Path) -> None:
+    row = {**chatgpt_row(chatgpt_message("m1", "user", "Ohm?")), "gizmo_id": "g-p-67"}
+    path = _written(tmp_path, "conversations.json", [row], as_lines=False)
+    assert _read(path)[0][0].tags == ("g-p-67",)
+    told = {"topics": [{"id": "c1", "name": "Ohms"}]}
+    for name, tags in (("default", ()), ("a1", ("Tutor / physics",))):
+        assistant = {"id": name, "name": "Tutor / physics", **told}
+        state = json.dumps({"assistants": json.dumps({"assistants": [assistant]})})
+        message = {"id": "m1", "role": "user", "content": "Ohm?"}
+        stored = {"topics": [{"id": "c1", "messages": [message]}], "message_blocks": []}
+        document = {"localStorage": {"persist:cherry-studio": state}, "indexedDB": stored}
+        path = _written(tmp_path, "data.json", document, as_lines=False)
+        assert _read(path)[0][0].tags == tags
+
+
+def test_the_newest_of_several_threads_has_its_own_name_too(tmp_path: Path) -> None:
+    def said(name: str) -> list[dict[str, Any]]:
+        return [{"id": name, "role": "user", "content": "Ohm?"}]
+
+    older = {"id": "t1", "name": "Volts", "messages": said("m1")}
+    session = {"id": "c1", "name": "Units", "threadName": "Ohms", "threads": [older]}
+    document = {"chat-sessions-list": [], "session:c1": {**session, "messages": said("m2")}}
+    path = _written(tmp_path, "data.json", document, as_lines=False)
+    assert [each.title for each in _read(path)[0]] == ["Units: Ohms", "Volts"]
 
 
 def test_a_reply_has_the_model_that_began_it(tmp_path: Path) -> None:

@@ -255,6 +255,11 @@ _NAMED: dict[str, tuple[object, str]] = {
         _librechat(_ASKED_LIBRECHAT, {"content": [{"type": "error", "error": "Overloaded"}]}),
         "Overloaded",
     ),
+    "open_webui_notes": (
+        _open_webui({**_ASKED, "statusHistory": [{"action": "search", "done": True}]}),
+        "how it was made",
+    ),
+    "open_webui_questions": (_open_webui({**_ASKED, "followUps": ["Volt?"]}), "follow-up"),
     "cherry_studio": (
         _cherry_studio({"type": "error", "error": {"message": "Overloaded"}}),
         "Overloaded",
