@@ -273,21 +273,15 @@ def test_fragments_files_and_calls_of_llm_are_kept(tmp_path: Path) -> None:
     assert _blocks(path, Image) == [Image("image", "image/png")]
 
 
-def test_a_session_that_another_began_is_tagged_and_its_files_kept(tmp_path: Path) -> None:
+def test_a_file_of_a_session_is_kept(tmp_path: Path) -> None:
     path = write("opencode", tmp_path)
     with closing(sqlite3.connect(path)) as connection, connection:
-        if "parent_id" not in {
-            each[1] for each in connection.execute("PRAGMA table_info(session)")
-        }:
-            connection.execute("ALTER TABLE session ADD COLUMN parent_id")
-        connection.execute("UPDATE session SET parent_id = 'other'")
         part = {"type": "file", "filename": "ohm.pdf", "mime": "application/pdf", "url": ""}
         row = connection.execute("SELECT id, message_id, session_id FROM part").fetchone()
         connection.execute(
             "INSERT INTO part (id, message_id, session_id, data) VALUES ('zz', ?, ?, ?)",
             (*row[1:], json.dumps(part)),
         )
-    assert "subagent" in _read(path)[0][0].tags
     assert _blocks(path, Attachment) == [Attachment("ohm.pdf", "application/pdf")]
 
 
