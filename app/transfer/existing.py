@@ -15,6 +15,7 @@ from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.forgotten import source_key
 
 ConversationKey = tuple[str, str]
+OriginKey = tuple[str, str, str]  # the source, the kind of the record, and the source's id of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,23 +243,42 @@ def message_origins(
     return OriginsAdded(found.source, "message", tuple(pairs))
 
 
-def without_origins(
-    store: Store, batch: Iterable[ImportedConversation]
-) -> frozenset[ConversationKey]:
-    """Return which conversations have other ids, or were started by one, that are not stored."""
-    wanted: dict[tuple[str, str], dict[str, ConversationKey]] = {}
-    for found in batch:
-        for each in earlier_origins(found, ConversationId(0), {}):
-            for source_id, _ in each.pairs:
-                wanted.setdefault((each.source, each.kind), {})[source_id] = key_of(found)
-    missing: set[ConversationKey] = set()
-    for (source, kind), keys in wanted.items():
-        known = Conversations(store).imported_ids(source, kind, keys)
-        missing.update(key for source_id, key in keys.items() if source_id not in known)
-    return frozenset(missing)
+class OtherOrigins:
+    """The origins of conversations beside their own; each belongs to the first that has it."""
+
+    def __init__(self, store: Store) -> None:
+        self._conversations = Conversations(store)
+        self._known: set[OriginKey] = set()  # of all batches: the last may not be stored yet
+
+    def read(self, batch: Sequence[ImportedConversation]) -> None:
+        """Read which are stored of those in a batch, whose own ones are known too."""
+        self._known.update((found.source, "conversation", found.source_id) for found in batch)
+        wanted: dict[tuple[str, str], list[str]] = {}
+        for found in batch:
+            for each in _other_origins(found, ConversationId(0), {}):
+                wanted.setdefault((each.source, each.kind), []).extend(key for key, _ in each.pairs)
+        for (source, kind), keys in wanted.items():
+            stored = self._conversations.imported_ids(source, kind, keys)
+            self._known.update((source, kind, key) for key in stored)
+
+    def of(
+        self, found: ImportedConversation, own: ConversationId, ids: Mapping[str, MessageId]
+    ) -> list[OriginsAdded]:
+        """Return those that a conversation gets; `ids` are of its messages, by the source's."""
+        others = [
+            each
+            for each in _other_origins(found, own, ids)
+            if each.kind == "message" or _key_of(each) not in self._known
+        ]
+        self._known.update(map(_key_of, others))
+        return others
 
 
-def earlier_origins(
+def _key_of(added: OriginsAdded) -> OriginKey:
+    return added.source, added.kind, added.pairs[0][0]
+
+
+def _other_origins(
     found: ImportedConversation, conversation_id: ConversationId, ids: Mapping[str, MessageId]
 ) -> Iterable[OriginsAdded]:
     """Yield other ids of a conversation, what started it, and what another library knew of its messages."""

@@ -123,7 +123,7 @@ class ImportHistory:
 
     def get(self, number: int) -> PastImport:
         """Return an import; raise NotFound."""
-        return self._past_import(_row(self._rows(), number), self._items.of([number]))
+        return self._past_import(*self._import(self._rows(), number))
 
     def undo(self, number: int) -> Undone:
         """Move conversations that an import added to the trash; take back what it did to others.
@@ -133,11 +133,13 @@ class ImportHistory:
         while a reply is being written in one of the conversations, StorageError.
         """
         rows = self._rows()
-        row, items = _row(rows, number), self._items.of([number])
+        row, items = self._import(rows, number)
+        was_undone = "undone_at" in row
         moved, at = self._present(items), now()
         row["undone_at"] = at.isoformat()
         edits = [ConversationEdited(each, deleted_at=at) for each in moved]
-        changes = [*edits, *self._taken_back(items), _put(rows)]
+        restored = [] if was_undone else self._taken_back(items)
+        changes = [*edits, *restored, _put(rows)]
         removed = remove_added(self._store, self._messages(items), *changes)
         return Undone(moved, len(removed))
 
@@ -156,6 +158,14 @@ class ImportHistory:
     def _rows(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = json.loads(stored_text(self._store, _SETTING) or "[]")
         return rows
+
+    def _import(
+        self, rows: Sequence[dict[str, Any]], number: int
+    ) -> tuple[dict[str, Any], Sequence[ImportItem]]:
+        row = next((each for each in rows if each["number"] == number), None)
+        if row is None or not (items := self._items.of([number])):
+            raise NotFound(f"There is no import {number}", "'commonplace imports' lists them.")
+        return row, items
 
     def _past_import(self, row: Mapping[str, Any], items: Sequence[ImportItem]) -> PastImport:
         at, names = datetime.fromisoformat(row["at"]), tuple(row["names"])
@@ -215,10 +225,3 @@ def _of_others(items: Iterable[ImportItem]) -> list[ImportItem]:
 def _put(rows: Sequence[Mapping[str, Any]]) -> SettingPut:
     text = json.dumps(rows[-IMPORTS_KEPT:], ensure_ascii=False)
     return SettingPut(_SETTING, json.dumps(text, ensure_ascii=False))
-
-
-def _row(rows: Sequence[dict[str, Any]], number: int) -> dict[str, Any]:
-    for row in rows:
-        if row["number"] == number:
-            return row
-    raise NotFound(f"There is no import {number}", "'commonplace imports' lists them.")

@@ -36,8 +36,8 @@ from app.storage.tables.summaries import Summaries
 from app.transfer.existing import (
     ConversationKey,
     ExistingConversation,
+    OtherOrigins,
     created_at_of,
-    earlier_origins,
     find_existing,
     in_a_row,
     key_of,
@@ -49,11 +49,10 @@ from app.transfer.existing import (
     richer,
     uid_of,
     visible_leaf,
-    without_origins,
 )
 from app.transfer.growth import addition_to, has_grown, may_grow
 from app.transfer.import_history import notes_of
-from app.transfer.other_records import imported_summary_changes, known_uids
+from app.transfer.other_records import imported_summary_changes, known_uids, newer_summaries
 from app.transfer.turns import imported_exchanges, imported_extractions, with_records
 
 
@@ -124,6 +123,7 @@ class ConversationImporter:
         self._seen: dict[ConversationKey, set[str]] = {}  # uids and questions, by a dry run
         self._summaries = Summaries(store)
         self._presets = known_uids(store)  # before the import brings others
+        self._origins = OtherOrigins(store)
 
     def store(self, batch: Sequence[ImportedConversation]) -> list[PendingImport]:
         """Begin to store what is new in `batch`, which contains no conversation twice.
@@ -134,7 +134,7 @@ class ConversationImporter:
         names = {key_of(found): names_of(found) for found in batch if key_of(found) not in existing}
         forgotten = forgotten_uids(self._store, chain.from_iterable(names.values()))
         self._read_growing(batch, existing)
-        self._without_origins = without_origins(self._store, batch)
+        self._origins.read(batch)
         pending = []
         for found in batch:
             self._store.throttle()
@@ -267,7 +267,7 @@ class ConversationImporter:
             *map(ExchangePut, exchanges),
             OriginsAdded(found.source, "conversation", ((found.source_id, conversation_id),)),
             message_origins(found, ids, found.messages),
-            *earlier_origins(found, conversation_id, ids),
+            *self._origins.of(found, conversation_id, ids),
         ]
         if found.tags:
             changes.append(TagsChanged(conversation_id, found.tags))
@@ -298,8 +298,9 @@ class ConversationImporter:
             if not known.conversation.private:
                 exchanges = self._exchanges.of(here) if found.summaries else ()
                 changes += self._newer_summaries(found, known, exchanges, known.message_ids)
-            if key_of(found) in self._without_origins:
-                changes += earlier_origins(found, here, known.message_ids)
+            others = self._origins.of(found, here, known.message_ids)
+            if any(each.kind != "message" for each in others):
+                changes += others
             return changes, ImportCounts(duplicates=duplicates)
         conversation = known.conversation
         added = self._messages(found, new, here, known_ids, conversation.created_at)
@@ -321,7 +322,7 @@ class ConversationImporter:
                 updated_at=found.updated_at or added[-1].created_at,
             ),
             message_origins(found, ids, new),
-            *earlier_origins(found, here, ids),
+            *self._origins.of(found, here, ids),
         ]
         new_turns = [each for each in exchanges if each.id not in before]
         if not conversation.private:
@@ -338,28 +339,13 @@ class ConversationImporter:
         exchanges: Sequence[Exchange],
         ids: Mapping[str, MessageId],
     ) -> list[Change]:
-        """Return the changes that store summaries later than the latest ones here."""
         if not found.summaries:
             return []
-        here = known.conversation.id
-        of_whole = self._summaries.latest("conversation", [here])
-        of_turns = self._summaries.latest("exchange", [each.id for each in exchanges])
-        latest: dict[object, datetime] = {}
-        if here in of_whole:
-            latest[None] = of_whole[here].made_at
-        for each in exchanges:
-            if each.id in of_turns:
-                latest[each.message_ids[-1]] = of_turns[each.id].made_at
-        newer = [
-            each
-            for each in found.summaries
-            if (before := latest.get(each.last_message and ids.get(each.last_message))) is None
-            or each.made_at > before
-        ]
+        here = known.conversation
+        newer = newer_summaries(self._summaries, found.summaries, here.id, exchanges, ids)
         return imported_summary_changes(
-            newer, known.conversation, exchanges, ids, self._store.ids.passage,
-            self._passages.of_source,
-        )  # fmt: skip
+            newer, here, exchanges, ids, self._store.ids.passage, self._passages.of_source
+        )
 
     def _messages(
         self,

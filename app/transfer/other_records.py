@@ -10,11 +10,11 @@ profile become a proposal for the user, beside what is in force, with the uids o
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from app.domain.changes import Change, PresetPut, ProfileReviewPut, TopicChosen
 from app.domain.conversations import Conversation, Exchange
-from app.domain.ids import MessageId, PassageId, derived_uid
+from app.domain.ids import ConversationId, MessageId, PassageId, derived_uid
 from app.domain.passages import PassageKind
 from app.domain.records.facts import BY_IMPORT
 from app.domain.records.named import free_name
@@ -38,6 +38,7 @@ from app.storage.tables.facts import Facts
 from app.storage.tables.profile import ProfileRows
 from app.storage.tables.projects import stored_presets
 from app.storage.tables.settings import stored_text
+from app.storage.tables.summaries import Summaries
 from app.storage.tables.topics import TopicRows
 from app.storage.work.summary_work import conversation_stamp, exchange_stamp
 
@@ -89,6 +90,30 @@ def _import(store: Store, imported: Sequence[PortableTopic]) -> None:
             for each in imported
         )
     )
+
+
+def newer_summaries(
+    stored: Summaries,
+    summaries: Iterable[PortableSummary],
+    conversation_id: ConversationId,
+    exchanges: Sequence[Exchange],
+    ids: Mapping[str, MessageId],
+) -> list[PortableSummary]:
+    """Return the summaries that are later than the latest stored ones; `ids` as below. Blocking."""
+    of_whole = stored.latest("conversation", [conversation_id])
+    of_turns = stored.latest("exchange", [each.id for each in exchanges])
+    latest: dict[object, datetime] = {}
+    if conversation_id in of_whole:
+        latest[None] = of_whole[conversation_id].made_at
+    for each in exchanges:
+        if each.id in of_turns:
+            latest[each.message_ids[-1]] = of_turns[each.id].made_at
+    return [
+        each
+        for each in summaries
+        if (before := latest.get(each.last_message and ids.get(each.last_message))) is None
+        or each.made_at > before
+    ]
 
 
 def imported_summary_changes(

@@ -178,7 +178,7 @@ def _erase_messages(connection: Connection, change: MessagesForgotten, position:
         remove_messages(connection, change, ids, position)
         renew_turns(connection, turns, position)
     else:
-        forget_edits(connection, change.conversation_id)
+        forget_edits(connection, "conversation_id = ?", [change.conversation_id])
 
 
 def _erase_contents(

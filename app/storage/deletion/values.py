@@ -29,6 +29,7 @@ from app.storage.tables.documents import documents_with, erase_documents
 from app.storage.tables.exchanges import messages_in, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts
 from app.storage.tables.fact_visibility import update_fact_passages
+from app.storage.tables.imports import forget_edits
 from app.storage.tables.passages.rows import remove_passages
 from app.storage.tables.profile import drop_unsupported_lines
 
@@ -39,7 +40,7 @@ _REPLACED: Mapping[str, Sequence[str]] = {
     "conversation": ("title",), "core_memory": ("text",), "attempt": ("error",),
     "preset": ("name", "system_prompt"), "prompt": ("notice",), "exchange": ("problem",),
     "project": ("name", "instructions", "folder"), "routine": ("name", "prompt"), "routine_run": ("why",),
-    "topic": ("name",), "topic_choice": ("name",), "import_item": ("edits",),
+    "topic": ("name",), "topic_choice": ("name",),
 }  # fmt: skip
 _DELETED: Mapping[str, Sequence[str]] = {
     "fact": ("text", "subject"), "fact_version": ("text",), "memory": ("text",),
@@ -47,13 +48,17 @@ _DELETED: Mapping[str, Sequence[str]] = {
     "tag": ("name",), "draft": ("text", "files"), "memory_write": ("old", "new", "outside"),
     "profile": ("lines",), "profile_review": ("lines",),
 }  # fmt: skip
+_EDITS = ("edits",)
 _SETTINGS = ("probe_questions", "system_prompt")
 
 
 def value_counts(connection: Connection, value: str) -> Mapping[str, int]:
     """Return how many rows of each table of a database of any version contain a value."""
     found: dict[str, int] = {}
-    places = [("message", _MESSAGE), ("appconfig", ("value",)), ("erasure", ("changes",))]
+    places = [
+        ("message", _MESSAGE), ("appconfig", ("value",)), ("erasure", ("changes",)),
+        ("import_item", _EDITS),
+    ]  # fmt: skip
     for table, columns in (*places, *_REPLACED.items(), *_DELETED.items()):
         condition, forms = _contains(columns, value)
         if table == "appconfig":
@@ -89,6 +94,7 @@ def erase_value(connection: Connection, value: str, position: int) -> set[int]:
     for table, columns in _DELETED.items():
         condition, forms = _contains(columns, value)
         connection.execute(f"DELETE FROM {table} WHERE {condition}", forms)
+    forget_edits(connection, *_contains(_EDITS, value))
     connection.execute("UPDATE topic SET name = ''")  # a name may quote it in another form
     _change_settings(connection, value)
     _remove_documents(connection, value, position)

@@ -39,7 +39,7 @@ _SUBAGENTS = (
     "FROM origin s JOIN origin own ON own.kind = 'conversation' AND own.source = s.source "
     "AND own.local_id = s.local_id JOIN origin parent ON parent.kind = 'conversation' "
     "AND parent.source = s.source AND parent.source_id || '/' || own.source_id = s.source_id "
-    "WHERE s.kind = 'subagent'"
+    "AND parent.local_id <> s.local_id WHERE s.kind = 'subagent'"
 )
 _NO_CONVERSATION = 0  # the draft of a conversation that has not begun
 

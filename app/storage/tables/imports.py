@@ -15,7 +15,7 @@ from app.storage.engine.aggregate import (
     reader,
     reference,
 )
-from app.storage.engine.connection import Connection
+from app.storage.engine.connection import Connection, Values
 from app.storage.engine.store import StoreReader
 
 IMPORTS_KEPT = 50
@@ -56,11 +56,9 @@ IMPORTS = Aggregate(
 )
 
 
-def forget_edits(connection: Connection, conversation_id: int) -> None:
+def forget_edits(connection: Connection, condition: str, values: Values) -> None:
     """Forget earlier titles, which may quote what is being forgotten; inside the caller's transaction."""
-    connection.execute(
-        "UPDATE import_item SET edits = '{}' WHERE conversation_id = ?", [conversation_id]
-    )
+    connection.execute(f"UPDATE import_item SET edits = '{{}}' WHERE {condition}", values)
 
 
 class ImportItems(StoreReader):

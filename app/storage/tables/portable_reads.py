@@ -44,7 +44,8 @@ def portable_origins(
 ) -> tuple[PortableOrigin, ...]:
     """Return where other programs had a conversation; `uids` are those of its messages."""
     rows = store.rows(
-        "SELECT o.source, o.source_id, coalesce(max(replace(s.source_id, '/' || o.source_id, '')), '') "
+        "SELECT o.source, o.source_id, "
+        "coalesce(max(left(s.source_id, -length('/' || o.source_id))), '') "
         "FROM origin o LEFT JOIN origin s ON s.kind = 'subagent' AND s.source = o.source "
         "AND s.local_id = o.local_id AND ends_with(s.source_id, '/' || o.source_id) "
         "WHERE o.kind = 'conversation' AND o.local_id = ? AND o.source <> ? GROUP BY ALL ORDER BY ALL",

@@ -18,6 +18,7 @@ from app.domain.changes import (
     ExchangePut,
     ImportNoted,
     MessagesAdded,
+    SettingPut,
     SummaryPut,
 )
 from app.domain.conversations import Text
@@ -26,6 +27,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.transfer import ImportedConversation, Skipped
 from app.domain.turns import calculate_exchanges
 from app.storage.deletion.forget import forget_messages, forget_value
+from app.storage.engine import migrations
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
@@ -33,12 +35,13 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.summaries import Summaries
 from app.storage.work.summary_work import SummaryWork
+from app.system.paths import DataPaths
 from app.transfer import importing
 from app.transfer.export_cache import ExportCache
 from app.transfer.import_history import ImportHistory, Undone
 from app.transfer.importers import read_export
 from app.transfer.importing import import_files
-from tests.fakes.stored import AT, add_conversation
+from tests.fakes.stored import AT, add_conversation, make_earlier, opened
 from ui.presenters.imports import SAMPLE
 
 
@@ -160,6 +163,70 @@ def test_what_was_forgotten_or_removed_is_in_no_note(store: Store, tmp_path: Pat
     texts = store.rows("SELECT edits FROM import_item WHERE conversation_id = ?", [gone.id])
     assert ("{}",) in texts
     assert not store.rows("SELECT * FROM import_item WHERE contains(edits, 'canary')")
+
+
+def test_an_undone_import_that_is_undone_again_keeps_what_was_renamed_since(
+    store: Store, tmp_path: Path
+) -> None:
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
+    number = import_files(store, [_export(tmp_path, "b.json", [("bread", _MORE)], "Loaves")]).number
+    ImportHistory(store).undo(number)
+    (here,) = Conversations(store).listed()
+    Library(store).rename(here.id, "Loaves")
+    ImportHistory(store).undo(number)
+    assert Conversations(store).listed()[0].title == "Loaves"
+
+
+@pytest.mark.parametrize("value", ["title", "10:02"])
+def test_an_import_can_be_undone_after_a_value_in_its_notes_was_forgotten(
+    store: Store, tmp_path: Path, value: str
+) -> None:
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
+    number = import_files(store, [_export(tmp_path, "b.json", [("bread", _MORE)], "Loaves")]).number
+    forget_value(store, value)
+    assert ImportHistory(store).undo(number).messages == 3
+
+
+def test_an_import_of_an_earlier_version_can_be_undone(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    with opened(root) as store:
+        import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN), ("rye", _BEGUN)])])
+        before = _tree(store)
+        import_files(store, [_export(tmp_path, "b.json", [("bread", _MORE), ("oats", _MORE)])])
+        after, known = _tree(store), ImportHistory(store).listed()
+        items = store.rows("SELECT * FROM import_item ORDER BY place")
+        first, last = next((row[5], row[6]) for row in items if row[5] is not None)
+        new = {
+            number: [row[3] for row in items if row[2] == number and row[4]] for number in (1, 2)
+        }
+        rows = [
+            {"number": each.number, "at": each.at.isoformat(), "names": each.names,
+             "spans": [[own, own] for own in new[each.number]]}
+            for each in reversed(known)
+        ]  # fmt: skip
+        rows[1] |= {"messages": [[first, last]], "leaves": [[3, 3]]}
+        store.save(SettingPut("import_history", json.dumps(json.dumps(rows))))
+    version = next(
+        at for at, step in enumerate(migrations.STEPS) if step is migrations._add_import_items
+    )
+    make_earlier(DataPaths(root).database, version)
+    with opened(root) as store:
+        history = ImportHistory(store)
+        assert (history.listed(), _tree(store)) == (known, after)
+        history.undo(2)  # no earlier dates were noted, so that they stay
+        assert sorted(_tree(store)) == sorted(before)
+        history.undo(1)
+        assert _tree(store) == []
+        assert import_files(store, [tmp_path / "a.json"]).restored == 2
+        assert check(store).problems == ()
+
+
+def test_an_import_without_notes_is_not_there(store: Store) -> None:
+    row = {"number": 1, "at": now().isoformat(), "names": ["a.json"]}
+    store.save(SettingPut("import_history", json.dumps(json.dumps([row]))))
+    for look in (ImportHistory(store).get, ImportHistory(store).undo):
+        with pytest.raises(NotFound):
+            look(1)
 
 
 @pytest.mark.parametrize("in_memory_bytes", [100, 1 << 20])

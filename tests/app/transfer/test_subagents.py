@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.chat.library import AgentLinks, Library
+from app.check import check
 from app.domain.conversations import Conversation
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.import_history import ImportHistory
 from app.transfer.importing import import_files
@@ -229,6 +231,34 @@ def test_what_was_imported_without_links_gets_them(store: Store, tmp_path: Path)
     assert not _are_linked(store)
     assert import_files(store, paths).messages == 0
     assert _are_linked(store)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_an_id_that_a_fork_is_known_by_stays_with_it(
+    store: Store, tmp_path: Path, together: bool
+) -> None:
+    """The id of what c2 was forked from is that of its conversation; p1 is read later, and both grow."""
+    c2 = [("Say hello.", "Hello.", BEGUN), ("And you?", "Too.", STARTED)]
+    p1 = [("Say hello.", "Hello.", BEGUN), ("Look for herons.", "Three.", ASKED)]
+    more = ("More?", "No.", ENDED)
+    for turns in ((c2, p1), ([*c2, more], [*p1, more])):
+        paths = [
+            _rollout(tmp_path, name, STARTED, {"forked_from_id": of}, *each)
+            for name, of, each in zip(("c2", "p1"), ("p1", "p0"), turns, strict=True)
+        ]
+        for some in [paths] if together else [[each] for each in paths]:
+            import_files(store, some)
+    exchanges = Exchanges(store)
+    found = [exchanges.messages_in(each.id) for each in Conversations(store).listed()]
+    assert [len(each) for each in found] == [6, 6]
+    assert check(store).problems == ()
+
+
+def test_an_agent_is_not_linked_to_itself(store: Store, tmp_path: Path) -> None:
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "c1"}}}
+    turn = ("Find herons.", "Three.", STARTED)
+    import_files(store, [_rollout(tmp_path, "c1", STARTED, {"source": spawned}, turn)])
+    assert _links(store, Conversations(store).listed()[0]) == AgentLinks()
 
 
 def test_a_link_ends_in_the_trash_and_returns_from_it(store: Store, tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_every_column_with_free_text_is_searched(store: Store) -> None:
         for column in columns
     }
     searched |= {("message", each) for each in values._MESSAGE}
-    searched |= {("appconfig", "value"), ("erasure", "changes")}
+    searched |= {("appconfig", "value"), ("erasure", "changes"), ("import_item", "edits")}
     found = store.rows(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal "
         "AND database_name = current_database() AND data_type = 'VARCHAR'"
