@@ -8,6 +8,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -107,13 +108,35 @@ def list_schema(name: str, /, **members: Schema) -> Schema:
 def find_object(text: str, schema: Schema) -> dict[str, Any] | None:
     """Return the first JSON object in `text` that fits `schema`, None if there is none.
 
-    Code fences, text around it and trailing commas are ignored. Supported keywords of JSON schema:
-    type (one or several), enum, required, properties, items. Unknown members are kept.
+    Code fences, text around it and trailing commas are ignored, and values are converted to the wanted
+    types. Supported keywords of JSON schema: type (one or several), enum, required, properties, items.
+    Unknown members are kept.
     """
     for candidate in _objects(text):
-        if fits(candidate, schema):
-            return candidate
+        converted: dict[str, Any] = _converted(candidate, schema)
+        if fits(converted, schema):
+            return converted
     return None
+
+
+def _converted(value: Any, schema: Schema) -> Any:
+    """Return a value in the type that a schema wants, as far as it says so in another one.
+
+    Models write "true", 1 and lists of texts where nothing enforces a schema. What is not clearly
+    true is false.
+    """
+    kinds = schema.get("type", ())
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        return {name: _converted(each, properties.get(name, {})) for name, each in value.items()}
+    if isinstance(value, list) and "items" in schema:
+        return [_converted(each, schema["items"]) for each in value]
+    if isinstance(value, list) and "string" in kinds and all(isinstance(e, str) for e in value):
+        return " ".join(value)
+    if isinstance(value, str) and kinds and "string" not in kinds:
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value.casefold())
+    return value == 1 if "boolean" in kinds and value is not None else value
 
 
 def fits(value: object, schema: Schema) -> bool:

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from app.domain.conversations import TitleOrigin
 from app.domain.records.facts import Fact, FactCategory, text_until
@@ -42,6 +44,8 @@ _LEAST_ROOM_TOKENS = 500
 _KNOWN_SHARE = 0.25  # of the room
 _SLACK = 0.95
 _NOT_COPIED = 1 / 3  # of the words that a model should have copied
+_LEAST_COPIED = 2  # words, beside one that a model corrected or inflected
+_ALIKE = 0.8  # share of equal letters, as difflib counts
 _QUOTES = "\"'“”„«»`* "
 # Words of the prompt itself, which small models give as tags and titles.
 _LABELS = frozenset(
@@ -94,7 +98,7 @@ _FIELDS: Mapping[str, Schema] = {
 
 
 class _Source(NamedTuple):
-    """A user's message in a turn of a part, its own words in plain form, and their terms."""
+    """A user's message in a turn of a part, its own words in folded form, and their terms."""
 
     place: int
     message: MessageToRead
@@ -210,7 +214,8 @@ class PartRequest:
             for each in turn.exchange.messages if turn.wants_facts else ():
                 pieces = _divided(each.text) if each.by_user else ()
                 if own := "\n".join(piece for is_quoted, piece in pieces if not is_quoted):
-                    found.append(_Source(place, each, _plain(own), frozenset(content_terms(own))))
+                    own = _folded(own)
+                    found.append(_Source(place, each, own, frozenset(content_terms(own))))
         return found
 
 
@@ -233,18 +238,31 @@ def _stating(words: str, named: int, sources: Sequence[_Source]) -> _Source | No
 
     Small models number the turns wrongly, and do not copy every word.
     """
-    copied, terms = _plain(words), frozenset(content_terms(words))
+    copied = _folded(words).strip(f"{_QUOTES}\n.…,;:!?。！？")
+    if not copied:
+        return None
+    terms = frozenset(content_terms(copied))
     ordered = sorted(sources, key=lambda each: each.place != named)
-    if not terms:  # a bare "yes" says something, an "I" does not
-        return next((each for each in ordered if copied == each.text), None)
+    if not terms:  # "yes" and "not any more" say something as a whole clause, an "I" says nothing
+        run = r"\s+".join(map(re.escape, copied.split()))
+        clause = re.compile(rf"(?m)(?:^|[.!?。])\W{{0,3}}{run}\s*(?:$|[.,;:!?。])")
+        return next((each for each in ordered if clause.search(each.text)), None)
     exact = (each for each in ordered if contains_value(each.text, copied))
-    most_missing = max(1, _NOT_COPIED * len(terms))
-    near = (each for each in ordered if len(terms - each.terms) < most_missing)
+    near = (each for each in ordered if _is_near(terms, each.terms))
     return next(exact, None) or next(near, None)
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(f"{_QUOTES}.…,;:!?。！？")
+def _is_near(terms: frozenset[str], source: frozenset[str]) -> bool:
+    """Whether a message with the terms `source` has most of `terms`, or all but one that is much alike."""
+    missing = sorted(terms - source)
+    is_typo = len(missing) == 1 and len(terms) > _LEAST_COPIED and missing[0].isalpha()
+    return len(missing) < max(1, _NOT_COPIED * len(terms)) or (
+        is_typo and bool(get_close_matches(missing[0], source - terms, 1, _ALIKE))
+    )
+
+
+def _folded(text: str) -> str:
+    return normalize("NFKC", text).casefold()
 
 
 def part_request(

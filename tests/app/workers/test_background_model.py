@@ -407,7 +407,8 @@ def test_every_template_quotes_history() -> None:
         ('{"a": 1, "b": null,}', True),
         ('The schema is {"type": "object"} and so: {"a": 1, "c": [1, 2,],}', True),
         ('{"b": "no a"} {"a": 1, "b": "line\nbreak"}', True),
-        *((said, False) for said in ("", "no", "[1]", '{"a": "1"}', '{"a": true}', '{"a": 1',
+        ('{"a": "1", "b": ["line", "break"]}', True),
+        *((said, False) for said in ("", "no", "[1]", '{"a": "one"}', '{"a": true}', '{"a": 1',
                                      '{"a": 1, "b": 5}', "{" * 9_999)),
     ],
 )  # fmt: skip

@@ -74,7 +74,7 @@ class Bench:
 bench = fixture_of(Bench, "store")
 
 
-def said(text: str, words: str | None, turn: int = 1, **more: Any) -> dict[str, Any]:
+def said(text: str, words: object, turn: int = 1, **more: Any) -> dict[str, Any]:
     """Return what a model says of a fact, and the words of the user that it copied."""
     claim = {"op": "add", "source_turn": turn, "words": words, "in_earnest": True, "text": text}
     return {**claim, "category": "identity", **more}
@@ -127,7 +127,15 @@ def test_one_request_for_a_conversation_gives_the_results_of_all_three(bench: Be
         ("My parents keep BEES, in  Thun.", 0, 2),
         ("parents kept bees in Thun", 2, 2),
         ("Yes.", 5, 5),
+        ("?", 6, None),
         ("I", 1, None),
+        ("No, not any more", 7, 7),
+        ("And you?", 7, 7),
+        ("not any", 7, None),
+        ("I sail from my ｃａｆé", 8, 8),
+        ("I recieve a disability pension", 9, 9),  # a typo more than in the message
+        ("I receive a disability check", 9, None),
+        ("I was born in 1972", 10, None),
         ("I work at the mill", 1, None),  # nobody said so
         ("我在家里养蜜蜂", 1, 3),
         ("My brother keeps bees", 4, None),  # a quotation
@@ -145,6 +153,11 @@ def test_a_fact_is_from_the_turn_with_the_words_that_a_model_copied_from_the_use
         "我在家里养蜜蜂。",
         "> My brother keeps bees in Bern.",
         "Yes!",
+        "…?",
+        "No, not any more! And you?",
+        "I sail from my cafe\u0301.",
+        "I receive a disability pension.",
+        "I was born in 1971.",
     )
     bench.asker.replies_with(part_answer(said("A fact.", words, named)))
     bench.run()
@@ -269,6 +282,11 @@ def test_pieces_are_labelled_and_only_the_user_s_own_words_are_theirs(bench: Ben
         ("I sail.", said("", "I sail", op="end", id=1), set()),
         ("A story: I sail.", said("The user sails.", "I sail", in_earnest=False), set()),
         ("I sail.", said("The user sails.", "I sail", in_earnest=None), {"The user sails."}),
+        *(("I sail.", said("The user sails.", "I sail", in_earnest=word),
+           {"The user sails."} if word in ("true", "True", 1) else set())
+          for word in ("true", "True", 1, "false", 0, "maybe", 2)),
+        ("I sail.", said("The user sails.", ["I", "sail"], id="null", source_turn="1"),
+         {"The user sails."}),
         ("> I live in Rome.", said("The user lives in Rome.", "I live in Rome"), set()),
         ("Please proofread:\n> I moved to Rome.", said("The user moved to Rome.", "I moved to Rome"),
          set()),
@@ -282,7 +300,9 @@ def test_pieces_are_labelled_and_only_the_user_s_own_words_are_theirs(bench: Ben
         ('It is 27" wide. I live in Berlin and work there as a nurse, with two screens of 24" each.',
          said("The user lives in Berlin.", "I live in Berlin"), {"The user lives in Berlin."}),
     ],
-    ids=["no operation", "no text", "an unknown fact", "a story", "not told", "a quotation alone", "a quoted line", "a quoted letter", "other words",
+    ids=["no operation", "no text", "an unknown fact", "a story", "not told",
+         *(f"in earnest: {each}" for each in ("true", "True", "1", "false", "0", "maybe", "2")),
+         "other types", "a quotation alone", "a quoted line", "a quoted letter", "other words",
          "between two titles", "between inches"],
 )  # fmt: skip
 def test_a_claim_needs_a_turn_in_which_the_user_said_something(
