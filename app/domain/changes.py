@@ -6,7 +6,6 @@ here and a function there. Old journals must stay readable: fields are only adde
 renamed class keeps its `SERIALIZED_NAME`. Those that delete are in `deletions`; `change_set` says what a write touched.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -41,8 +40,7 @@ class ConversationEdited(Change):
     """New values for some fields of a conversation; None leaves a field unchanged.
 
     `model` and `preset` "" select the default, `project` "" none; `restored` moves it out of the trash; `recalls` is whether
-    memory contributes to its answers. A title is only replaced by one of the same or a higher
-    `TitleOrigin`.
+    memory contributes to its answers. A title is only replaced by one of the same or a higher `TitleOrigin`.
     """
 
     conversation_id: ConversationId
@@ -110,8 +108,8 @@ class OriginsAdded(Change):
 class ImportNoted(Change):
     """What the import `number` did to a conversation.
 
-    It is `is_new` if the import added it or took it out of the trash; else messages from `first_message` to
-    `last_message` were added to it. `edits` is JSON: its changed fields by name, before and after.
+    `is_new`: added it or took it out of the trash; else added its messages from `first_message` to `last_message`
+    and changed fields, which are in `edits` by name, before and after (JSON).
     """
 
     number: int
@@ -357,10 +355,7 @@ class ProfileLinesRejected(Change):
 
 @dataclass(frozen=True, slots=True)
 class ToolSummaryPut(Change):
-    """A one-line summary of a tool call; `call_number` counts the calls of the message from 0.
-
-    `id` is the id of its passage.
-    """
+    """A one-line summary of a tool call, the message's `call_number`th from 0; `id` is its passage's."""
 
     id: PassageId
     conversation_id: ConversationId
@@ -402,14 +397,3 @@ class TopicChosen(Change):
     """What the user decided about a topic, in the place of an earlier decision."""
 
     choice: TopicChoice
-
-
-_BY_BACKGROUND: frozenset[type] = frozenset(
-    (ExtractionDone, OriginsAdded, SummaryPut, ToolSummaryPut)
-)
-
-
-def is_background(changes: Iterable[Change]) -> bool:
-    """Return whether changes come from a worker or an import, which can wait."""
-    kinds = set(map(type, changes))
-    return kinds == {PassagesPut} or not kinds.isdisjoint(_BY_BACKGROUND)

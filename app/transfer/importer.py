@@ -302,10 +302,8 @@ class ConversationImporter:
             if any(each.kind != "message" for each in others):
                 changes += others
             return changes, ImportCounts(duplicates=duplicates)
-        conversation = known.conversation
-        added = self._messages(found, new, here, known_ids, conversation.created_at)
-        pairs = zip(new, added, strict=True)
-        ids = {**known_ids, **{each.source_id: message.id for each, message in pairs}}
+        added = self._messages(found, new, here, known_ids, known.conversation.created_at)
+        ids = {**known_ids, **{e.source_id: m.id for e, m in zip(new, added, strict=True)}}
         ids |= {continued: ids[added_id] for continued, added_id in ends.items()}
         own = {*known.message_ids.values(), *known_ids.values()}
         before = {exchange.id: exchange for exchange in self._exchanges_here.get(here, ())}
@@ -324,13 +322,13 @@ class ConversationImporter:
             message_origins(found, ids, new),
             *self._origins.of(found, here, ids),
         ]
-        new_turns = [each for each in exchanges if each.id not in before]
-        if not conversation.private:
+        turns = [each for each in exchanges if each.id not in before]
+        if not known.conversation.private:
             replaced = [one for each in changed for one in self._passages_here.get(each.id, ())]
             changes.append(self._turn_passages(changed, messages, replaced))
             changes += self._newer_summaries(found, known, exchanges, ids)
-            changes += imported_extractions(found.turns, new_turns)
-        return changes, ImportCounts(0, len(new_turns), len(added), duplicates)
+            changes += imported_extractions(found.turns, turns)
+        return changes, ImportCounts(0, len(turns), len(added), duplicates)
 
     def _newer_summaries(
         self,

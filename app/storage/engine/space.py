@@ -2,8 +2,17 @@
 
 import os
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 
+from app.domain.changes import (
+    Change,
+    ExtractionDone,
+    OriginsAdded,
+    PassagesPut,
+    SummaryPut,
+    ToolSummaryPut,
+)
 from app.domain.errors import DiskFull
 from app.system.paths import DataPaths
 
@@ -14,6 +23,9 @@ FOR_DELETING_BYTES = 4 << 20
 _ENOUGH_FREE_BYTES = 4 * RESERVE_BYTES
 _CHECKPOINT_SHARE = 0.5  # of the log: texts are compressed in the file; noise takes all of it
 _CHECKPOINT_EXTRA_BYTES = 2 << 20
+_BY_BACKGROUND: frozenset[type] = frozenset(
+    (ExtractionDone, OriginsAdded, SummaryPut, ToolSummaryPut)
+)
 
 
 def disk_is_full() -> DiskFull:
@@ -73,3 +85,9 @@ def _allocate(paths: DataPaths) -> None:
         except OSError:
             file.truncate(0)
             raise
+
+
+def is_background(changes: Iterable[Change]) -> bool:
+    """Return whether changes come from a worker or an import, which can wait."""
+    kinds = set(map(type, changes))
+    return kinds == {PassagesPut} or not kinds.isdisjoint(_BY_BACKGROUND)

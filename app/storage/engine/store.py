@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from app.domain import codec
 from app.domain.change_set import ChangeListener, ChangeSet
-from app.domain.changes import Change, DraftPut, is_background
+from app.domain.changes import Change, DraftPut
 from app.domain.deletions import Deletion
 from app.domain.errors import DatabaseDamaged, DiskFull, StorageError
 from app.storage.engine.aggregate import Batch, read_state
@@ -28,6 +28,7 @@ from app.storage.engine.space import (
     disk_is_full,
     fill_reserve,
     has_room_for_checkpoint,
+    is_background,
     release_reserve,
 )
 from app.storage.engine.stamps import IdAllocator
