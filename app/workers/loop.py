@@ -15,6 +15,7 @@ from app.domain.change_set import ChangeSet
 from app.domain.errors import Cancelled, StorageError
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
 from app.storage.tables.attempts import Attempts
+from app.storage.work.queue import FACTS, SUMMARIES
 from app.system.logs import format_traceback
 from app.workers.background_model import MODEL_KEYS, AnswerTooLong, UnusableAnswer
 from app.workers.job_interface import Blocked, Clock, Item, Job, Result
@@ -35,6 +36,7 @@ StatusListener = Callable[[WorkerStatus], None]
 _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.1
 _MOST_RESULTS = 3  # of an item that does not change: each may have been paid for
+_BEGIN_AGAIN = MODEL_KEYS.union((SUMMARIES.key, FACTS.key))
 _LOOK_AT_STOP_EVERY_S = 1.0  # for a host that sets `stop` without waking the worker
 
 
@@ -109,7 +111,7 @@ class WorkerLoop(Generic[Item, Result]):
         """Look for work if a write may have made some; on the writer thread, never waits."""
         if changed.spend:
             self._is_spend_old = True
-        if changed.settings & MODEL_KEYS or changed.providers:
+        if changed.settings & _BEGIN_AGAIN or changed.providers:
             self._retry_model()  # another one may succeed
         self._job.note(changed)
         if changed.topics & self._job.wakes_on:

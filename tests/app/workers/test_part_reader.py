@@ -21,6 +21,7 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
+from app.storage.work.queue import FACTS as MADE_FACTS
 from app.storage.work.queue import SUMMARIES, request_regeneration
 from app.storage.work.summary_work import conversation_stamp
 from app.workers.background_model import AnswerTooLong
@@ -460,6 +461,20 @@ def test_a_result_that_is_stored_in_vain_is_paid_for_three_times(
     monkeypatch.setattr(FactWriter, "changes", stored)
     bench.board.retry_failed(FACTS)
     assert bench.run(FACTS)[FACTS].done == 2
+
+
+def test_results_that_the_user_asked_for_again_are_not_in_vain(bench: Bench) -> None:
+    add_conversation(bench.store, "I sail.")
+    made: list[object] = [[]]
+
+    def last_made() -> object:
+        return bench.store.column("SELECT made_at FROM extraction")
+
+    with hosted(bench.board):
+        for _ in range(5):
+            until(lambda: last_made() not in made, 20)
+            made.append(last_made())
+            request_regeneration(bench.settings, MADE_FACTS)
 
 
 def test_a_model_whose_answers_are_unusable_is_given_up_until_the_next_start(bench: Bench) -> None:
