@@ -120,7 +120,10 @@ class Facts(StoreReader):
         )
 
     def newer_than(self, exchange_ids: Iterable[int]) -> Sequence[tuple[PassageId, ExchangeId]]:
-        """Return the current facts that superseded what some exchanges state, with each of these."""
+        """Return the current facts that superseded what some exchanges state, with each of these.
+
+        Not with the one that states the fact itself.
+        """
         rows = self._store.rows(
             "WITH RECURSIVE newer AS (SELECT v.exchange_id AS source, f.superseded_by AS id "
             "FROM fact_version v JOIN fact f ON f.id = v.fact_id "
@@ -128,7 +131,7 @@ class Facts(StoreReader):
             "UNION SELECT source, f.superseded_by FROM newer JOIN fact f USING (id) "
             "WHERE f.superseded_by IS NOT NULL) "
             f"SELECT id, source FROM newer JOIN {_FACTS} USING (id) "
-            "WHERE f.valid_until IS NULL ORDER BY id, source",
+            "WHERE f.valid_until IS NULL AND f.exchange_id IS DISTINCT FROM source ORDER BY id, source",
             [list(exchange_ids)],
         )
         return [(fact, exchange) for fact, exchange in rows]

@@ -136,6 +136,12 @@ def test_a_fact_is_as_relevant_as_the_turn_that_states_what_it_replaced(
     assert [each.text for each in library.recall(WHO).facts] == [middle.text]
 
 
+def test_a_turn_that_states_old_and_new_is_not_older_than_itself(library: RecallLibrary) -> None:
+    now = library.fact("Bell looks after Minka now", library.about_cat)
+    library.fact(CAT, library.about_cat, valid_until=AT, superseded_by=now.id)
+    assert [(each.text, each.replaces) for each in library.recall(WHO).facts] == [(now.text, None)]
+
+
 def selected(found: RetrievalResult) -> dict[tuple[RecallLayer, int], RecalledItem]:
     context = SelectionContext(NOWHERE, WHO, frozenset())
     chosen = select_recalled(found, RecallSettings(), context, RecallRoom(1_200, 0, 0)).items
