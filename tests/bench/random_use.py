@@ -220,7 +220,7 @@ def main() -> None:
             random_user = RandomUser(user, given.seed)
             await random_user.use(given.minutes * 60)
             user.running.leave()  # the window would ask about an import or a text that is not saved
-            await user.gone()
+            await user.running.finished.wait()
         return {"steps": random_user.steps, "problems": dict(random_user.problems)}
 
     print_json(measured_in_window(measure))
