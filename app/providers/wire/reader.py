@@ -4,7 +4,8 @@ Thinking that a model writes into its text stands between tags at the start of t
 not know a model's reasoning format passes it on as text. Many chat templates open the tag themselves, so that
 only its end arrives; what was already passed on as text is then reclassified. The pairs are those of the
 models' chat templates: DeepSeek R1, Qwen and GLM (`<think>`), Seed-OSS, Magistral (`[THINK]`), Command A,
-OpenThinker, Kimi, gpt-oss (channels).
+OpenThinker, Kimi. gpt-oss writes messages in channels instead: its analysis is thinking, all else is for the
+user. Source: github.com/openai/harmony, docs/format.md.
 """
 
 import re
@@ -26,7 +27,6 @@ _TAGS = (
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("◁think▷", "◁/think▷"),
-    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
 )
 _OPENING = tuple(opening.casefold() for opening, _ in _TAGS)
 _CLOSING = tuple(closing.casefold() for _, closing in _TAGS)
@@ -37,6 +37,14 @@ _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _CODE = re.compile(rf"(?s:{_FENCE.pattern}.*?{_FENCE.pattern})|`[^`\n]*`", re.MULTILINE)
 _MENTIONING = (" ", "\t", '"', "'", "(", "“", "«")  # before a tag that a sentence mentions
 _MENTIONS_MAX = 20
+_CHANNELS = ("<|channel|>", "<|start|>assistant")  # how a reply in channels begins
+# The start of a message: who it is for if it is a call, and its channel.
+_MESSAGE = r"(?:<\|start\|>assistant([^<]*))?<\|channel\|>\s*(\w+)([^<]*)(?:<\|constrain\|>[^<]*)?<\|message\|>"
+_FIRST_MESSAGE = re.compile(_MESSAGE)
+_NEXT_MESSAGE = re.compile(rf"<\|(?:end|call)\|>\s*{_MESSAGE}")
+_LAST_MARK = re.compile(r"<\|(?:end|return|call)\|>\s*\Z")
+_RECIPIENT = re.compile(r"to=(\S+)")
+_MESSAGE_CHARS = 250  # the longest start of a message
 
 
 class ThinkingTags:
@@ -53,10 +61,12 @@ class ThinkingTags:
         self._mentions = 0
         self._has_thought = False  # within the present tags
         self._is_after_thinking = False
+        self._channel = ""
+        self._has_said = False  # something to the user, in a message of a channel
 
     @property
     def has_found(self) -> bool:
-        """Whether there was thinking in tags."""
+        """Whether there was thinking in tags, or a message in a channel."""
         return self._is_after_thinking or self._mode == self._in_thinking
 
     def expect_no_end(self) -> None:
@@ -87,7 +97,11 @@ class ThinkingTags:
             self._held = begin[found.end() :]
             self._expects_end = self._has_thought = False
             self._mode = self._in_thinking
-        elif is_end or (begin and not _is_prefix(begin, _OPENING)):
+        elif found := _FIRST_MESSAGE.match(begin):
+            self._end_thinking(begin[found.end() :])
+            self._mode = self._in_channels
+            yield from self._begin_message(found)
+        elif is_end or not (_is_prefix(begin, _OPENING + _CHANNELS) or _may_be_message(begin)):
             self._held = begin if self._is_after_thinking else self._held
             self._mode = self._in_text
         yield from ()
@@ -104,6 +118,37 @@ class ThinkingTags:
             self._end_thinking(held[found.end() :])
         else:
             self._held = "" if is_end else held[len(thought) :]
+
+    def _in_channels(self, is_end: bool) -> Iterator[StreamEvent]:
+        """Yield the messages in channels; what is final has no message after it."""
+        while found := self._channel != "final" and _NEXT_MESSAGE.search(self._held):
+            yield from self._in_channel(found.start())
+            self._held = self._held[found.end() - found.start() :]
+            yield from self._begin_message(found)
+        if is_end:
+            self._held = _LAST_MARK.sub("", self._held)
+            yield from self._in_channel(len(self._held))
+        else:
+            mark = self._held.find("<|", max(0, len(self._held) - _MESSAGE_CHARS))
+            size = len(self._held.removesuffix("<"))
+            yield from self._in_channel(size if mark < 0 else mark)
+
+    def _begin_message(self, found: re.Match[str]) -> Iterator[StreamEvent]:
+        """Begin a message; a call that the server did not understand is shown with its recipient."""
+        role, self._channel, rest = found.groups(default="")
+        recipient = _RECIPIENT.search(role + rest)
+        if self._channel != "analysis":
+            between = "\n\n" if self._has_said else ""
+            if begin := f"{between}{f'{recipient[1]} ' if recipient else ''}":
+                yield Text(begin)
+
+    def _in_channel(self, count: int) -> Iterator[StreamEvent]:
+        said, self._held = self._held[:count], self._held[count:]
+        if said and self._channel == "analysis":
+            yield Thinking(said)
+        elif said:
+            self._has_said = True
+            yield Text(said)
 
     def _in_text(self, is_end: bool) -> Iterator[StreamEvent]:
         """Yield text; a lone end tag makes thinking of all of it."""
@@ -142,6 +187,11 @@ class ThinkingTags:
 
 def _is_prefix(text: str, tags: tuple[str, ...]) -> bool:
     return any(tag.startswith(text.casefold()) for tag in tags)
+
+
+def _may_be_message(text: str) -> bool:
+    is_open = "<|message|>" not in text and len(text) < _MESSAGE_CHARS
+    return is_open and text.casefold().startswith(_CHANNELS)
 
 
 def _before_tag(text: str, is_end: bool) -> int:

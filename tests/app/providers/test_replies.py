@@ -143,6 +143,28 @@ TAGGED = {
         "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Done",
         "hm", "Done",
     ),
+    "channels to the end": (
+        ("<|channel|>analysis<|message|>a < b<|end|><|start|>assistant<|channel|>analysis<|message|>c<|end|>\n"
+        "<|start|>assistant<|channel|>final<|message|>It ends with <|end|><|start|>assistant<|channel|>final"
+        "<|message|> or <|return|>.<|return|>"),
+        "a < bc", "It ends with <|end|><|start|>assistant<|channel|>final<|message|> or <|return|>.",
+    ),
+    "the final channel alone": ("<|channel|>final<|message|>Done", "", "Done"),
+    "words to the user before a call": (
+        ("<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>analysis<|message|>hm<|end|>"
+        "<|start|>assistant<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{}<|call|>"),
+        "hm", "I look.\n\nfunctions.weather {}",
+    ),
+    "a call that is named first": (
+        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant to=functions.weather<|channel|>commentary"
+        "<|message|>{}<|call|>"),
+        "hm", "functions.weather {}",
+    ),
+    "unfinished channels": ("<|channel|>analysis<|message|>hm<|en", "hm<|en", ""),
+    "channels, mentioned": (
+        "<|channel|> is a mark, and <|end|><|start|>assistant<|channel|>final<|message|> ends it", "",
+        "<|channel|> is a mark, and <|end|><|start|>assistant<|channel|>final<|message|> ends it",
+    ),
     "thought twice": ("<think>a</think>\n<think>b</think>\nDone", "ab", "Done"),
     "unclosed": ("<think>hm, a < b", "hm, a < b", ""),
     "only the end tag": ("Let me see.\n</think>\n\nDone", "Let me see.", "Done"),
