@@ -29,6 +29,8 @@ _TOOL_NAME_CHARS = 64
 _TOOLS_MAX = 64
 _DESCRIPTION_CHARS = 1000
 _SCHEMA_CHARS = 20_000
+_ITEM = "•"
+_DEEPEST = 10  # indentation of what is shown of a schema
 _POLL_S = 0.2
 
 
@@ -56,8 +58,8 @@ class ServerTool:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The names of the arguments, with what the server says of each and of what is within it."""
-        return tuple(_arguments(json.loads(self.schema_json)))
+        """Everything that the server says of the arguments, in lines: all of it goes to the model."""
+        return tuple(_outline(json.loads(self.schema_json)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,16 +278,28 @@ class ToolServers:
         return _KEY_OWNER.format(name=server.name), check_base_url(server.url).origin
 
 
-def _arguments(schema: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    for key, value in schema.items():
-        names = value if key in ("properties", "$defs") and isinstance(value, dict) else {}
-        for name, each in names.items():
-            said = str(each.get("description") or "") if isinstance(each, dict) else ""
-            yield one_line(clean(f"{within}{name}: {said}" if said else f"{within}{name}"), 1000)
-        for name, each in (names or {"": value}).items():
-            for part in each if isinstance(each, list) else [each]:
-                if isinstance(part, dict):
-                    yield from _arguments(part, f"{within}{name}." if name else within)
+def _outline(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every name and value of a schema on lines of their own, indented by depth, uncut.
+
+    Only the line of "properties" and the type "object" are left out, which say nothing.
+    """
+    rest: list[tuple[int, str, Any]] = [(0, "properties", schema)]
+    while rest:
+        depth, name, value = rest.pop()
+        own = f"{'    ' * min(depth, _DEEPEST)}{_shown(name)}"
+        if isinstance(value, dict | list) and value:
+            if name != "properties":
+                depth += 1
+                yield own
+            parts = value.items() if isinstance(value, dict) else ((_ITEM, each) for each in value)
+            rest += reversed([(depth, key, each) for key, each in parts])
+        elif (name, value) not in (("type", "object"), ("properties", {})):
+            said = _shown(value if isinstance(value, str) else json.dumps(value))
+            yield f"{own}{' ' if name == _ITEM else ': '}{said}"
+
+
+def _shown(text: str) -> str:
+    return " ".join(clean(text).split())
 
 
 def _checked(server: ToolServer) -> ToolServer:

@@ -16,7 +16,7 @@ from app.domain.conversations import ToolCall
 from app.domain.errors import InvalidInput, NotFound
 from app.mcp import tool_connections
 from app.mcp.tool_connections import ServerAddress, ToolConnections, ToolServerFailed
-from app.mcp.tool_servers import Permission, PermissionQuestion, ToolServer, ToolServers
+from app.mcp.tool_servers import Permission, PermissionQuestion, ServerTool, ToolServer, ToolServers
 from app.providers.http.endpoint import Network
 from app.system.keys import KeyStore
 from tests.fakes import tool_server
@@ -108,6 +108,32 @@ def test_nothing_is_offered_before_it_is_accepted_when_off_or_never(make: Any) -
     assert tools.service.tools() == ()
     tools.service.remove("fake")
     assert tools.service.servers() == ()
+
+
+def test_all_that_a_schema_says_is_shown() -> None:
+    schema = {
+        "type": "object", "title": "T0", "properties": {
+            "K1": {"type": "array", "items": {"description": "T1"}},
+            "K2": {"enum": ["T2"], "default": "T3", "examples": [{"K3": "T4"}]},
+            "K4": {"anyOf": [{"description": "T5"}], "description": f"{'x ' * 1200}T6"},
+            "K5": {"patternProperties": {"^K6": {"title": "T7"}}, "additionalProperties": {"K7": {}}},
+            "K8": {},
+        }, "definitions": {"K9": {"description": "T8\n\N{TAG LATIN SMALL LETTER A}"}}, "required": ["T9"],
+    }  # fmt: skip
+    lines = ServerTool("read", "", json.dumps(schema)).arguments
+    said = " ".join(lines)
+    assert [each for n in range(10) for each in (f"K{n}", f"T{n}") if each not in said] == ["K0"]
+    assert "    description: T8 [hidden: a]" in [line.removeprefix("    ") for line in lines]
+    small = {"type": "object", "properties": {"city": {"type": "string", "description": "A city."}}}
+    assert ServerTool("read", "", json.dumps(small)).arguments == (
+        "city", "    type: string", "    description: A city.",
+    )  # fmt: skip
+    deep: dict[str, Any] = {"K0": 1}
+    for _ in range(150):
+        deep = {"properties": {"a": deep}}
+    deep_lines = ServerTool("read", "", json.dumps(deep)).arguments
+    assert len(deep_lines) == 151
+    assert sum(map(len, deep_lines)) < 10_000
 
 
 @pytest.mark.parametrize("allowed", [True, False])

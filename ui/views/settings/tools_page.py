@@ -19,7 +19,7 @@ from ui.widgets.controls import (
     refill,
     row_of,
 )
-from ui.widgets.plain_label import PlainLabel, plain_label
+from ui.widgets.plain_label import PlainLabel, breakable, plain_label
 
 _PERMISSIONS = (
     (tr("Never"), Permission.NEVER),
@@ -167,7 +167,7 @@ class ToolsPage(QWidget):
         )
         for tool in server.tools:
             card.line("", tool.name)
-            for text in (tool.description, *(f"• {each}" for each in tool.arguments)):
+            for text in (tool.description, breakable("\n".join(tool.arguments))):
                 card.line("small", text)
         accept = button(card, tr("Accept"), self.accepted, kind="primary")
         card.column.addLayout(row_of(accept, button(card, tr("Discard"), self.discarded), None))
