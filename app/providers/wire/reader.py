@@ -5,7 +5,7 @@ not know a model's reasoning format passes it on as text. Many chat templates op
 only its end arrives; what was already passed on as text is then reclassified. The pairs are those of the
 models' chat templates: DeepSeek R1, Qwen and GLM (`<think>`), Seed-OSS, Magistral (`[THINK]`), Command A,
 OpenThinker, Kimi. gpt-oss writes messages in channels instead: its analysis is thinking, all else is for the
-user. Source: github.com/openai/harmony, docs/format.md.
+user. Source: docs/format.md of OpenAI's library "harmony".
 """
 
 import re
