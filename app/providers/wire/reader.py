@@ -27,6 +27,7 @@ _TAGS = (
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("◁think▷", "◁/think▷"),
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
 )
 _OPENING = tuple(opening.casefold() for opening, _ in _TAGS)
 _CLOSING = tuple(closing.casefold() for _, closing in _TAGS)
@@ -93,14 +94,14 @@ class ThinkingTags:
     def _at_start(self, is_end: bool) -> Iterator[StreamEvent]:
         """Decide whether thinking begins, once enough has arrived."""
         begin = self._held.lstrip()
-        if found := _OPEN.match(begin):
-            self._held = begin[found.end() :]
-            self._expects_end = self._has_thought = False
-            self._mode = self._in_thinking
-        elif found := _FIRST_MESSAGE.match(begin):
+        if found := _FIRST_MESSAGE.match(begin):
             self._end_thinking(begin[found.end() :])
             self._mode = self._in_channels
             yield from self._begin_message(found)
+        elif found := _OPEN.match(begin):
+            self._held = begin[found.end() :]
+            self._expects_end = self._has_thought = False
+            self._mode = self._in_thinking
         elif is_end or not (_is_prefix(begin, _OPENING + _CHANNELS) or _may_be_message(begin)):
             self._held = begin if self._is_after_thinking else self._held
             self._mode = self._in_text

@@ -160,6 +160,7 @@ TAGGED = {
         "<|message|>{}<|call|>"),
         "hm", "functions.weather {}",
     ),
+    "only the end of a channel": ("hm<|end|><|start|>assistant<|channel|>final<|message|>Done", "hm", "Done"),
     "unfinished channels": ("<|channel|>analysis<|message|>hm<|en", "hm<|en", ""),
     "channels, mentioned": (
         "<|channel|> is a mark, and <|end|><|start|>assistant<|channel|>final<|message|> ends it", "",
