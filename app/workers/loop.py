@@ -209,8 +209,7 @@ class WorkerLoop(Generic[Item, Result]):
         if not self._progress.runs:
             self._begin()
         self._drained = False
-        before = self._settled
-        self._saved_at = self._clock.monotonic()
+        before, self._saved_at = self._settled, self._clock.monotonic()
         items = [each for each in items if not self._is_in_vain(each)]
         for some in self._breaker.batches(items, self._job.item_id, self._job.pace.together):
             self.throttle(self._stop)
@@ -226,11 +225,10 @@ class WorkerLoop(Generic[Item, Result]):
 
     def _is_in_vain(self, item: Item) -> bool:
         """Abandon an item that is found as before although its result was stored; return whether."""
-        if self._made[self._content_of(item)] < _MOST_RESULTS:
-            return False
-        error = UnusableAnswer(f"Its last {_MOST_RESULTS} results could not be kept")
-        self._record_failure(item, error, is_final=True)
-        return True
+        if is_in_vain := self._made[self._content_of(item)] >= _MOST_RESULTS:
+            error = UnusableAnswer(f"Its last {_MOST_RESULTS} results could not be kept")
+            self._record_failure(item, error, is_final=True)
+        return is_in_vain
 
     def _content_of(self, item: Item) -> tuple[int, int]:
         return self._job.item_id(item), hash(self._job.content(item))
