@@ -41,7 +41,7 @@ class PastImport:
     """An import: its number, when (UTC), the names of its files, and the conversations it added.
 
     `conversations` counts those that are still there and not in the trash, `messages` those that it
-    added to others.
+    added to others, `changed` the others whose title, date or tags it changed; 0 once that was undone.
     """
 
     number: int
@@ -49,13 +49,19 @@ class PastImport:
     names: tuple[str, ...]
     conversations: int
     messages: int = 0
+    changed: int = 0
+
+    @property
+    def can_be_undone(self) -> bool:
+        return bool(self.conversations or self.messages or self.changed)
 
 
 class Undone(NamedTuple):
-    """The conversations moved to the trash, and the number of messages removed from others."""
+    """The conversations moved to the trash; how many messages of others were removed; how many others changed."""
 
     conversations: Sequence[ConversationId]
     messages: int = 0
+    changed: int = 0
 
 
 def notes_of(
@@ -134,14 +140,14 @@ class ImportHistory:
         """
         rows = self._rows()
         row, items = self._import(rows, number)
-        was_undone = "undone_at" in row
+        changed = _changed(row, items)
         moved, at = self._present(items), now()
         row["undone_at"] = at.isoformat()
         edits = [ConversationEdited(each, deleted_at=at) for each in moved]
-        restored = [] if was_undone else self._taken_back(items)
+        restored = self._taken_back(items) if changed else ()
         changes = [*edits, *restored, _put(rows)]
         removed = remove_added(self._store, self._messages(items), *changes)
-        return Undone(moved, len(removed))
+        return Undone(moved, len(removed), changed)
 
     def undone(self) -> Sequence[ConversationId]:
         """Return the conversations that are in the trash because an import was undone."""
@@ -170,7 +176,7 @@ class ImportHistory:
     def _past_import(self, row: Mapping[str, Any], items: Sequence[ImportItem]) -> PastImport:
         at, names = datetime.fromisoformat(row["at"]), tuple(row["names"])
         counts = len(self._present(items)), len(self._messages(items))
-        return PastImport(row["number"], at, names, *counts)
+        return PastImport(row["number"], at, names, *counts, _changed(row, items))
 
     def _present(self, items: Iterable[ImportItem]) -> Sequence[ConversationId]:
         found = self._conversations.by_ids(each.conversation_id for each in items if each.is_new)
@@ -220,6 +226,12 @@ def _of_others(items: Iterable[ImportItem]) -> list[ImportItem]:
     every = list(items)
     new = {each.conversation_id for each in every if each.is_new}
     return [each for each in every if each.conversation_id not in new]
+
+
+def _changed(row: Mapping[str, Any], items: Iterable[ImportItem]) -> int:
+    """Return how many conversations that were here have edits of an import that was not undone."""
+    edited_here = {each.conversation_id for each in _of_others(items) if json.loads(each.edits)}
+    return 0 if "undone_at" in row else len(edited_here)
 
 
 def _put(rows: Sequence[Mapping[str, Any]]) -> SettingPut:

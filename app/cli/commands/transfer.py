@@ -67,7 +67,7 @@ def import_(
 
 
 def imports(store: Store, given: Namespace, terminal: Terminal) -> None:
-    """List earlier imports, or undo one: move what it added to the trash, and delete added messages."""
+    """List earlier imports, or undo one."""
     history = ImportHistory(store)
     if given.action == "undo":
         number = parse_whole_number(given.words[0])
@@ -78,14 +78,18 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> None:
                 count = format_count(added, "message")
                 terminal.err(f"{count} in conversations that were here before will be deleted.")
             terminal.require_confirmation(given.yes, "Nothing was undone")
-        moved, removed = history.undo(number)
+        moved, removed, changed = history.undo(number)
         lines = [f"{format_count(removed, 'message')} deleted."] if removed else []
-        if moved or not removed:
+        if changed:
+            count = format_count(changed, "other conversation")
+            lines.append(f"Titles, dates and tags of {count} restored.")
+        if moved or not lines:
             lines.append(
                 f"{format_count(len(moved), 'conversation')} moved to the trash; "
                 "'commonplace undelete ID...' brings them back."
             )
-        terminal.show({"number": number, "deleted": list(moved), "messages": removed}, *lines)
+        document = {"number": number, "deleted": list(moved), "messages": removed}
+        terminal.show(document | {"changed": changed}, *lines)
         return
     rows = history.listed()
     if terminal.as_json:
@@ -94,6 +98,8 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> None:
         counts = [format_count(each.conversations, "conversation")]
         if each.messages:
             counts.append(f"{format_count(each.messages, 'message')} in other conversations")
+        if each.changed:
+            counts.append(f"{format_count(each.changed, 'other conversation')} changed")
         shown = (str(each.number), format_moment(each.at), ", ".join(counts), ", ".join(each.names))
         terminal.line("  ".join(shown))
 

@@ -152,6 +152,19 @@ def test_an_undone_import_takes_back_the_title_and_date_that_it_gave(
     assert check(store).problems == ()
 
 
+def test_an_import_that_only_changed_a_title_can_be_undone(store: Store, tmp_path: Path) -> None:
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
+    import_files(store, [_export(tmp_path, "b.json", [("bread", _BEGUN)], "Loaves")])
+    history = ImportHistory(store)
+    past = history.listed()[0]
+    assert (past.conversations, past.messages, past.changed) == (0, 0, 1)
+    assert past.can_be_undone
+    assert history.undo(past.number) == Undone([], 0, 1)
+    assert [each.title for each in Conversations(store).listed()] == ["bread"]
+    assert not history.get(past.number).can_be_undone
+    assert history.undo(past.number) == Undone([])
+
+
 def test_what_was_forgotten_or_removed_is_in_no_note(store: Store, tmp_path: Path) -> None:
     import_files(store, [_export(tmp_path, "a.json", [("canary", _BEGUN), ("gone", _BEGUN)])])
     more = [("canary", _MORE), ("gone", _MORE)]
@@ -342,7 +355,7 @@ def test_messages_that_an_import_added_to_a_conversation_are_removed_and_can_be_
     assert (added.number, added.conversations, added.messages) == (report.number, 0, 3)
     assert (begun.number, begun.conversations, begun.messages) == (first.number, 1, 0)
     late = _summary(store)
-    assert history.undo(report.number) == Undone([], 3)
+    assert history.undo(report.number) == Undone([], 3, 1)
     assert _tree(store) == before
     store.save(late)
     assert store.rows("SELECT text FROM summary") == [], "it was made from what is gone"
@@ -367,7 +380,7 @@ def test_an_undone_import_keeps_messages_continued_here(store: Store, tmp_path: 
     known = Exchanges(store).of(conversation.id)
     made = calculate_exchanges([*messages, own], lambda: new_id, known)
     store.save(MessagesAdded((own,)), *map(ExchangePut, made))
-    assert ImportHistory(store).undo(report.number) == Undone([], 2)
+    assert ImportHistory(store).undo(report.number) == Undone([], 2, 1)
     assert [text for _, turns, _ in _tree(store) for turn in turns for text in turn] == [
         *_BEGUN, "Bake it.", "Mine",
     ]  # fmt: skip
@@ -386,7 +399,7 @@ def test_an_imported_regenerated_reply_leaves_the_first_one(store: Store, tmp_pa
     path.write_text(json.dumps(document))
     report = import_files(store, [path])
     assert len(_tree(store)[0][1]) == 2
-    assert ImportHistory(store).undo(report.number) == Undone([], 1)
+    assert ImportHistory(store).undo(report.number) == Undone([], 1, 1)
     assert _tree(store) == before
     assert check(store).problems == ()
 

@@ -344,14 +344,14 @@ def test_a_preview_that_is_left_stores_nothing(imports: Imports) -> None:
 def test_past_imports_are_listed_and_undone(imports: Imports, qtbot: QtBot) -> None:
     past = [
         PastImport(3, AT, ("c.zip",), 0, 5), PastImport(2, AT, ("b.zip",), 3),
-        PastImport(1, AT, ("a.zip",), 0),
+        PastImport(1, AT, ("a.zip",), 0), PastImport(0, AT, ("0.zip",), 0, changed=1),
     ]  # fmt: skip
     imports.history = Recorder(listed=past, undo=Undone([ConversationId(1)]))
     imports.presenter._history = cast(Any, imports.history)
     imports.presenter.show_past()
     (dialog,) = imports.banner.findChildren(PastImportsDialog)
     undo = [each for each in dialog.findChildren(QPushButton) if each.text() == "Undo"]
-    assert [each.isEnabled() for each in undo] == [True, True, False]
+    assert [each.isEnabled() for each in undo] == [True, True, False, True]
     assert not [each for each in dialog.findChildren(QLabel) if "0 conversations" in each.text()]
     undo[0].click()
     (box,) = dialog.findChildren(QMessageBox)

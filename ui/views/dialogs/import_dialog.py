@@ -181,8 +181,13 @@ class ImportDialog(QDialog):
             "{count} messages were deleted in other conversations.",
             undone.messages,
         )
-        shown = [moved] * bool(undone.conversations or not undone.messages)
-        self.words.setText(" ".join([*shown, *[removed] * bool(undone.messages)]))
+        restored = trn(
+            "Title, date and tags of {count} other conversation are as before.",
+            "Titles, dates and tags of {count} other conversations are as before.",
+            undone.changed,
+        )
+        shown = [removed] * bool(undone.messages) + [restored] * bool(undone.changed)
+        self.words.setText(" ".join([moved] * bool(undone.conversations or not shown) + shown))
         clear(self._questions)
         self._show_list(())
 
@@ -295,8 +300,9 @@ class PastImportsDialog(Dialog):
         super().__init__(tr("Past imports"), (560, 420), parent, tone="small")
         self.status.setText(
             tr(
-                "Undoing an import moves the conversations that it added to the trash, and deletes the "
-                "messages that it added to others. Importing the same files again brings both back."
+                "Undoing an import moves the conversations that it added to the trash, deletes the messages "
+                "that it added to others, and takes back titles, dates and tags that it gave them. Importing "
+                "the same files again brings all of it back."
             )
         )
         self._body = QWidget(self)
@@ -309,17 +315,21 @@ class PastImportsDialog(Dialog):
 
     def _row(self, past: PastImport) -> QWidget:
         row = QWidget(self._body)
-        counts = [trn("{count} conversation", "{count} conversations", past.conversations)]
-        if past.messages:
-            added = trn(
-                "{count} message in other conversations",
-                "{count} messages in other conversations",
+        counted = (
+            (past.conversations, trn(
+                "{count} conversation", "{count} conversations", past.conversations,
+            )),
+            (past.messages, trn(
+                "{count} message in other conversations", "{count} messages in other conversations",
                 past.messages,
-            )
-            counts = [*counts * bool(past.conversations), added]
-        elif not past.conversations:
-            counts = [tr("nothing of it is left")]
-        head = ", ".join((format_moment(past.at), *counts))
+            )),
+            (past.changed, trn(
+                "{count} other conversation changed", "{count} other conversations changed",
+                past.changed,
+            )),
+        )  # fmt: skip
+        counts = [text for count, text in counted if count]
+        head = ", ".join((format_moment(past.at), *(counts or [tr("nothing of it is left")])))
         text = plain_label(row, "", f"{head}\n{', '.join(past.names)}")
         undo = button(
             row,
@@ -327,6 +337,6 @@ class PastImportsDialog(Dialog):
             lambda: self.undo_requested.emit(past),
             name=tr("Undo the import of {names}").format(names=", ".join(past.names)),
         )
-        undo.setEnabled(past.conversations > 0 or past.messages > 0)
+        undo.setEnabled(past.can_be_undone)
         row.setLayout(row_of((text, 1), undo))
         return row
