@@ -7,7 +7,7 @@ from datetime import datetime
 from app.domain.changes import Change, ConversationEdited, OriginsAdded, TagsChanged
 from app.domain.conversations import OWN_SOURCE, Conversation, Message, Role, Text, TitleOrigin
 from app.domain.ids import ConversationId, MessageId, derived_uid, milliseconds
-from app.domain.transfer import ImportedConversation, ImportedMessage
+from app.domain.transfer import ImportedConversation, ImportedMessage, PortableOrigin
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -248,45 +248,46 @@ class OtherOrigins:
 
     def __init__(self, store: Store) -> None:
         self._conversations = Conversations(store)
-        self._known: set[OriginKey] = set()  # of all batches: the last may not be stored yet
+        self._owners: dict[OriginKey, int] = {}  # of all batches: the last may not be stored yet
 
     def read(self, batch: Sequence[ImportedConversation]) -> None:
-        """Read which are stored of those in a batch, whose own ones are known too."""
-        self._known.update((found.source, "conversation", found.source_id) for found in batch)
+        """Read whose those of a batch are; its own ones belong to none of the others."""
         wanted: dict[tuple[str, str], list[str]] = {}
         for found in batch:
-            for each in _other_origins(found, ConversationId(0), {}):
-                wanted.setdefault((each.source, each.kind), []).extend(key for key, _ in each.pairs)
+            self._owners.setdefault((found.source, "conversation", found.source_id), 0)
+            for origin in found.origins:
+                for each in _origins(origin, ConversationId(0), {}):
+                    wanted.setdefault((each.source, each.kind), []).append(each.pairs[0][0])
         for (source, kind), keys in wanted.items():
             stored = self._conversations.imported_ids(source, kind, keys)
-            self._known.update((source, kind, key) for key in stored)
+            self._owners |= {(source, kind, key): owner for key, owner in stored.items()}
 
     def of(
         self, found: ImportedConversation, own: ConversationId, ids: Mapping[str, MessageId]
     ) -> list[OriginsAdded]:
         """Return those that a conversation gets; `ids` are of its messages, by the source's."""
-        others = [
-            each
-            for each in _other_origins(found, own, ids)
-            if each.kind == "message" or _key_of(each) not in self._known
-        ]
-        self._known.update(map(_key_of, others))
-        return others
+        added: list[OriginsAdded] = []
+        for origin in found.origins:
+            owner = self._owners.get((origin.source, "conversation", origin.source_id), own)
+            if owner == own or (origin.source, origin.source_id) == key_of(found):
+                added += [
+                    each
+                    for each in _origins(origin, own, ids)
+                    if each.kind == "message"
+                    or (each.source, each.kind, each.pairs[0][0]) not in self._owners
+                ]
+                self._owners |= {(each.source, each.kind, each.pairs[0][0]): own for each in added}
+        return added
 
 
-def _key_of(added: OriginsAdded) -> OriginKey:
-    return added.source, added.kind, added.pairs[0][0]
-
-
-def _other_origins(
-    found: ImportedConversation, conversation_id: ConversationId, ids: Mapping[str, MessageId]
+def _origins(
+    origin: PortableOrigin, conversation_id: ConversationId, ids: Mapping[str, MessageId]
 ) -> Iterable[OriginsAdded]:
-    """Yield other ids of a conversation, what started it, and what another library knew of its messages."""
-    for origin in found.origins:
-        pairs = tuple((key, ids[uid]) for uid, key in origin.messages if uid in ids)
-        yield OriginsAdded(origin.source, "conversation", ((origin.source_id, conversation_id),))
-        if origin.parent:
-            link = f"{origin.parent}/{origin.source_id}"
-            yield OriginsAdded(origin.source, "subagent", ((link, conversation_id),))
-        if pairs:
-            yield OriginsAdded(origin.source, "message", pairs)
+    """Yield another id of a conversation, what started it, and what another library knew of its messages."""
+    pairs = tuple((key, ids[uid]) for uid, key in origin.messages if uid in ids)
+    yield OriginsAdded(origin.source, "conversation", ((origin.source_id, conversation_id),))
+    if origin.parent:
+        link = f"{origin.parent}/{origin.source_id}"
+        yield OriginsAdded(origin.source, "subagent", ((link, conversation_id),))
+    if pairs:
+        yield OriginsAdded(origin.source, "message", pairs)

@@ -142,7 +142,7 @@ class ImportHistory:
         row, items = self._import(rows, number)
         changed = _changed(row, items)
         moved, at = self._present(items), now()
-        row["undone_at"] = at.isoformat()
+        row["undone_at"] = [*_undone_at(row), at.isoformat()]
         edits = [ConversationEdited(each, deleted_at=at) for each in moved]
         restored = self._taken_back(items) if changed else ()
         changes = [*edits, *restored, _put(rows)]
@@ -151,14 +151,15 @@ class ImportHistory:
 
     def undone(self) -> Sequence[ConversationId]:
         """Return the conversations that are in the trash because an import was undone."""
-        at = {row["number"]: row["undone_at"] for row in self._rows() if "undone_at" in row}
+        at = {row["number"]: times for row in self._rows() if (times := _undone_at(row))}
         items = [each for each in self._items.of(at) if each.is_new]
         found = self._conversations.by_ids(each.conversation_id for each in items)
         return [
             here.id
             for each in items
             if (here := found.get(each.conversation_id)) is not None
-            and here.deleted_at == datetime.fromisoformat(at[each.number])
+            and here.deleted_at is not None
+            and here.deleted_at.isoformat() in at[each.number]
         ]
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -214,6 +215,12 @@ class ImportHistory:
             if restored.title != current.title:  # the text index has it
                 title, origin = restored.title, restored.title_origin
                 yield ConversationEdited(own, title=title, title_origin=origin)
+
+
+def _undone_at(row: Mapping[str, Any]) -> list[str]:
+    """Return when an import was undone; earlier versions noted the last time only."""
+    times = row.get("undone_at", [])
+    return [times] if isinstance(times, str) else list(times)
 
 
 def _plain(conversation: Conversation) -> dict[str, Any]:

@@ -49,7 +49,7 @@ _DELETED: Mapping[str, Sequence[str]] = {
     "profile": ("lines",), "profile_review": ("lines",),
 }  # fmt: skip
 _EDITS = ("edits",)
-_SETTINGS = ("probe_questions", "system_prompt")
+_SETTINGS = ("probe_questions", "system_prompt", "import_history")
 
 
 def value_counts(connection: Connection, value: str) -> Mapping[str, int]:
@@ -163,15 +163,20 @@ def _delete_derived(connection: Connection, value: str, position: int) -> None:
 
 
 def _change_settings(connection: Connection, value: str) -> None:
-    """Replace the value in the system prompt; drop test questions with it."""
+    """Replace the value in the system prompt and names of imported files; drop test questions with it."""
     condition, forms = _contains(("value",), value)
-    rows = connection.rows(
+    settings = connection.rows(
         f"SELECT key, value FROM appconfig WHERE key IN {_SETTINGS} AND ({condition})", forms
     )
-    for key, stored in rows:
+    for key, stored in settings:
         text = json.loads(stored)
         if key == "system_prompt":
             changed = without_value(text, value)
+        elif key == "import_history":
+            rows = json.loads(text)
+            for row in rows:
+                row["names"] = [without_value(each, value) for each in row["names"]]
+            changed = json.dumps(rows, ensure_ascii=False)
         else:
             kept = [
                 each

@@ -4,7 +4,6 @@ A step is never edited once released. Primary keys only: no foreign keys, no sec
 (storage rule 1); `app.check` verifies what constraints would. Times are naive UTC timestamps.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
@@ -15,6 +14,7 @@ from app.domain.conversations import Block, Role, Text
 from app.domain.ids import exchange_uid, summary_uid
 from app.domain.turns import RECALL_MODEL, estimate_tokens, is_statement, turn_text
 from app.storage.engine.connection import Connection
+from app.storage.engine.earlier_imports import add_import_items
 from app.storage.engine.stamps import from_db
 
 Step = Callable[[Connection], None]
@@ -314,48 +314,12 @@ _FORMER_PASSAGES = _script(
 _FORMER_HASHES = _script("ALTER TABLE former_passage ADD COLUMN content_hash VARCHAR")
 
 
-def _add_import_items(connection: Connection) -> None:
-    """Take over what earlier imports did, which was kept as the [first, last] of ids."""
-    connection.execute(
-        """CREATE TABLE import_item (position BIGINT, place INTEGER, number BIGINT NOT NULL,
-           conversation_id BIGINT NOT NULL, is_new BOOLEAN NOT NULL, first_message BIGINT,
-           last_message BIGINT, edits VARCHAR NOT NULL, PRIMARY KEY (position, place))"""
-    )
-    kept = connection.row("SELECT value FROM appconfig WHERE key = 'import_history'")
-    items: list[tuple[object, ...]] = []
-    for each in json.loads(json.loads(str(kept[0]))) if kept else ():
-        number, leaves = each["number"], each.get("leaves", ())
-        shown = [leaf for first, last in leaves for leaf in range(first, last + 1)]
-        for span in each["spans"]:
-            items += [(number, *row) for row in connection.rows(_NEW_CONVERSATIONS, span)]
-        for span in each.get("messages", ()):
-            items += [(number, *row) for row in connection.rows(_ADDED_MESSAGES, [*span, shown])]
-    if items:
-        columns = zip(*((0, place, *each) for place, each in enumerate(items)), strict=True)
-        connection.execute(
-            f"INSERT INTO import_item SELECT {', '.join(['unnest(?)'] * 8)}",
-            [list(column) for column in columns],
-        )
-
-
-_NEW_CONVERSATIONS = "SELECT id, true, NULL, NULL, '{}' FROM conversation WHERE id BETWEEN ? AND ?"
-_ADDED_MESSAGES = """
-    SELECT c.id, false, m.first, m.last, CASE WHEN leaf IS NULL THEN '{}' ELSE
-        '{"visible_leaf_id": [' || leaf || ', ' || c.visible_leaf_id || ']}' END
-    FROM (SELECT conversation_id, min(id) AS first, max(id) AS last FROM message
-          WHERE id BETWEEN $1 AND $2 GROUP BY ALL) m
-    JOIN conversation c ON c.id = m.conversation_id
-    LEFT JOIN (SELECT conversation_id, max(id) AS leaf FROM message
-               WHERE id IN (SELECT unnest($3)) GROUP BY ALL) l
-    ON l.conversation_id = c.id AND c.visible_leaf_id BETWEEN m.first AND m.last
-"""
-
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
     _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS, _ERASURE,
     _ROUTINES, _TOPICS, _ROUTINE_PROJECT, _DOCUMENTS, _TOPIC_AUTHORS,
-    _FORMER_PASSAGES, _FORMER_HASHES, _add_import_items,
+    _FORMER_PASSAGES, _FORMER_HASHES, add_import_items,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

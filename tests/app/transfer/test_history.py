@@ -28,6 +28,7 @@ from app.domain.transfer import ImportedConversation, Skipped
 from app.domain.turns import calculate_exchanges
 from app.storage.deletion.forget import forget_messages, forget_value
 from app.storage.engine import migrations
+from app.storage.engine.earlier_imports import add_import_items
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
@@ -43,6 +44,8 @@ from app.transfer.importers import read_export
 from app.transfer.importing import import_files
 from tests.fakes.stored import AT, add_conversation, make_earlier, opened
 from ui.presenters.imports import SAMPLE
+
+_BEFORE_ITEMS = migrations.STEPS.index(add_import_items)
 
 
 def present(store: Store) -> set[ConversationId]:
@@ -190,6 +193,24 @@ def test_an_undone_import_that_is_undone_again_keeps_what_was_renamed_since(
     assert Conversations(store).listed()[0].title == "Loaves"
 
 
+def test_what_was_undone_twice_returns_as_a_whole(store: Store, tmp_path: Path) -> None:
+    path = _export(tmp_path, "a.json", [("bread", _BEGUN), ("rye", _BEGUN)])
+    number = import_files(store, [path]).number
+    history = ImportHistory(store)
+    (one, _) = history.undo(number).conversations
+    Library(store).restore(one)
+    assert history.undo(number).conversations == [one]
+    assert history.undo(number).conversations == []
+    assert import_files(store, [path]).restored == 2
+
+
+def test_a_forgotten_value_leaves_the_names_of_imported_files(store: Store, tmp_path: Path) -> None:
+    import_files(store, [_export(tmp_path, "canary.json", [("bread", _BEGUN)])])
+    for value in ("names", "canary"):
+        forget_value(store, value)
+    assert ImportHistory(store).listed()[0].names == ("[forgotten].json",)
+
+
 @pytest.mark.parametrize("value", ["title", "10:02"])
 def test_an_import_can_be_undone_after_a_value_in_its_notes_was_forgotten(
     store: Store, tmp_path: Path, value: str
@@ -200,7 +221,10 @@ def test_an_import_can_be_undone_after_a_value_in_its_notes_was_forgotten(
     assert ImportHistory(store).undo(number).messages == 3
 
 
-def test_an_import_of_an_earlier_version_can_be_undone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leaves", [[[3, 3]], []])
+def test_an_import_of_an_earlier_version_can_be_undone(
+    tmp_path: Path, leaves: list[list[int]]
+) -> None:
     root = tmp_path / "data"
     with opened(root) as store:
         import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN), ("rye", _BEGUN)])])
@@ -217,12 +241,9 @@ def test_an_import_of_an_earlier_version_can_be_undone(tmp_path: Path) -> None:
              "spans": [[own, own] for own in new[each.number]]}
             for each in reversed(known)
         ]  # fmt: skip
-        rows[1] |= {"messages": [[first, last]], "leaves": [[3, 3]]}
+        rows[1] |= {"messages": [[first, last]], "leaves": leaves}
         store.save(SettingPut("import_history", json.dumps(json.dumps(rows))))
-    version = next(
-        at for at, step in enumerate(migrations.STEPS) if step is migrations._add_import_items
-    )
-    make_earlier(DataPaths(root).database, version)
+    make_earlier(DataPaths(root).database, _BEFORE_ITEMS)
     with opened(root) as store:
         history = ImportHistory(store)
         assert (history.listed(), _tree(store)) == (known, after)
@@ -232,6 +253,19 @@ def test_an_import_of_an_earlier_version_can_be_undone(tmp_path: Path) -> None:
         assert _tree(store) == []
         assert import_files(store, [tmp_path / "a.json"]).restored == 2
         assert check(store).problems == ()
+
+
+@pytest.mark.parametrize("kept", ['""', "null", '"[{"', "[]", '"[{}]"'])
+def test_a_damaged_list_of_earlier_imports_does_not_keep_the_library_closed(
+    tmp_path: Path, kept: str
+) -> None:
+    with opened(tmp_path / "data") as store:
+        add_conversation(store, "Mine")
+        change = "INSERT OR REPLACE INTO appconfig VALUES ('import_history', ?)"
+        store.database.write(lambda connection: connection.execute(change, [kept]))
+    make_earlier(DataPaths(tmp_path / "data").database, _BEFORE_ITEMS)
+    with opened(tmp_path / "data") as store:
+        assert len(present(store)) == 1
 
 
 def test_an_import_without_notes_is_not_there(store: Store) -> None:

@@ -254,6 +254,26 @@ def test_an_id_that_a_fork_is_known_by_stays_with_it(
     assert check(store).problems == ()
 
 
+def test_a_session_of_two_libraries_goes_on_in_the_first(store: Store, tmp_path: Path) -> None:
+    """They have it with other times, so that it is two conversations."""
+    for day in ("01", "02"):
+        records = [
+            _claude(kind, name, parent, f"2026-05-{day}T10:00:00Z", text)
+            for kind, name, parent, text in (("user", "u1", None, "Hi."), ("assistant", "a1", "u1", "Ho."))
+        ]  # fmt: skip
+        path = _written(tmp_path / day / "-home-me-heron" / "s1.jsonl", *records)
+        with opened(tmp_path / f"library {day}") as other:
+            import_files(other, [path])
+            export(other, tmp_path / f"{day}.json", ExportFormat.JSON)
+        import_files(store, [tmp_path / f"{day}.json"])
+    more = _claude("user", "u2", "a1", "2026-05-02T10:00:00Z", "And?")
+    import_files(store, [_written(path, *records, more)])
+    exchanges = Exchanges(store)
+    counts = [len(exchanges.messages_in(each.id)) for each in Conversations(store).listed()]
+    assert sorted(counts) == [2, 3]
+    assert check(store).problems == ()
+
+
 def test_an_agent_is_not_linked_to_itself(store: Store, tmp_path: Path) -> None:
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "c1"}}}
     turn = ("Find herons.", "Three.", STARTED)
