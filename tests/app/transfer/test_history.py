@@ -231,6 +231,7 @@ def test_an_import_of_an_earlier_version_can_be_undone(
         before = _tree(store)
         import_files(store, [_export(tmp_path, "b.json", [("bread", _MORE), ("oats", _MORE)])])
         after, known = _tree(store), ImportHistory(store).listed()
+        times = [each.at for each in known]
         items = store.rows("SELECT * FROM import_item ORDER BY place")
         first, last = next((row[5], row[6]) for row in items if row[5] is not None)
         new = {
@@ -246,7 +247,8 @@ def test_an_import_of_an_earlier_version_can_be_undone(
     make_earlier(DataPaths(root).database, _BEFORE_ITEMS)
     with opened(root) as store:
         history = ImportHistory(store)
-        assert (history.listed(), _tree(store)) == (known, after)
+        assert [(e.conversations, e.messages) for e in history.listed()] == [(1, 3), (2, 0)]
+        assert ([each.at for each in history.listed()], _tree(store)) == (times, after)
         history.undo(2)  # no earlier dates were noted, so that they stay
         assert sorted(_tree(store)) == sorted(before)
         history.undo(1)
