@@ -56,9 +56,10 @@ def _threads(
 ) -> Iterator[ImportedConversation | Skipped]:
     """Yield the newest thread of a session and the older ones, each as a conversation."""
     forks = an_object(session.get("messageForksHash"))
-    heading = title(session.get("name"))
-    named = title(session.get("threadName")) if heading and session.get("threads") else ""
-    shown = ": ".join(filter(None, (heading or title(session.get("threadName")), named)))
+    heading, named = title(session.get("name")), title(session.get("threadName"))
+    if heading and (not session.get("threads") or named.casefold() == heading.casefold()):
+        named = ""
+    shown = ": ".join(filter(None, (heading, named)))
     pinned = is_starred or session.get("starred") is True
     for each in [session, *objects(session.get("threads"))]:
         messages = _prompted(objects(each.get("messages")), prompt)

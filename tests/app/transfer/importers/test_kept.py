@@ -175,15 +175,20 @@ def test_what_a_conversation_belongs_to_is_a_tag(tmp_path: Path) -> None:
         assert _read(path)[0][0].tags == tags
 
 
-def test_the_newest_of_several_threads_has_its_own_name_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("named", "shown"), [("Ohms", "Units: Ohms"), ("units", "Units"), (None, "Units")]
+)
+def test_the_newest_of_several_threads_has_its_own_name_too(
+    tmp_path: Path, named: str | None, shown: str
+) -> None:
     def said(name: str) -> list[dict[str, Any]]:
         return [{"id": name, "role": "user", "content": "Ohm?"}]
 
     older = {"id": "t1", "name": "Volts", "messages": said("m1")}
-    session = {"id": "c1", "name": "Units", "threadName": "Ohms", "threads": [older]}
+    session = {"id": "c1", "name": "Units", "threadName": named, "threads": [older]}
     document = {"chat-sessions-list": [], "session:c1": {**session, "messages": said("m2")}}
     path = _written(tmp_path, "data.json", document, as_lines=False)
-    assert [each.title for each in _read(path)[0]] == ["Units: Ohms", "Volts"]
+    assert [each.title for each in _read(path)[0]] == [shown, "Volts"]
 
 
 def test_a_reply_has_the_model_that_began_it(tmp_path: Path) -> None:
