@@ -15,7 +15,7 @@ from app.domain.recall import (
     RetrievedMessage,
     SegmentContext,
 )
-from app.memory.recall.retrieved import SPARE, with_spare
+from app.memory.recall.retrieved import SPARE, first_facts, with_spare
 
 _T = TypeVar(
     "_T",
@@ -53,7 +53,7 @@ def narrowed(
     earlier = [each for each in found.earlier if each.message_id not in segment.held]
     return replace(
         found,
-        facts=found.facts[: with_spare(settings.rag_fact_limit)],
+        facts=first_facts(found.facts, settings.rag_fact_limit),
         asked_facts=found.asked_facts if settings.rag_fact_limit else (),
         conversations=tuple(
             replace(each, exchanges=each.exchanges[: exchanges + SPARE])

@@ -224,20 +224,22 @@ class _Selector:
     def select_facts(self, facts: Sequence[RetrievedFact], *, are_asked_for: bool = False) -> None:
         """Select facts; for one that a quoted turn says, that turn's sentence is quoted instead.
 
-        Those that the message asks for are limited by the budget only.
+        Those that the message asks for are limited by the budget only. So are those that replaced
+        what a quoted turn states; they come first.
         """
         taken = 0
-        for fact in facts:
+        for fact in sorted(facts, key=lambda each: each.replaces not in self._exchanges):
+            is_due = are_asked_for or fact.replaces in self._exchanges
             numbers = self._context.turn_numbers
             number = numbers.get(fact.exchange_id) if fact.exchange_id is not None else None
             piece = recalled_text.fact_piece(fact, number)
             why_not = (
                 self._why_not.unwanted(fact.match)
                 or self._repeated(fact.text)
-                or ("" if are_asked_for else self._why_not.refused(fact.match))
+                or ("" if is_due else self._why_not.refused(fact.match))
                 or (IN_PROMPT if fact.message_id in self._context.held else "")
                 or (QUOTED if self._is_quoted(fact.text) else "")
-                or ("" if are_asked_for else self._why_not.over(taken, "rag_fact_limit"))
+                or ("" if is_due else self._why_not.over(taken, "rag_fact_limit"))
             )
             if not why_not and self.budget.put(recalled_text.FACTS, piece) is None:
                 why_not = self._why_not.no_room()
@@ -245,7 +247,7 @@ class _Selector:
             self.items.add(layer, fact.match, source, piece, why_not, fact.text, hint=piece)
             if not why_not and fact.exchange_id is not None:
                 self._stated.add(fact.exchange_id)
-            taken += why_not in ("", NOT_THIS_TIME)
+            taken += not is_due and why_not in ("", NOT_THIS_TIME)
 
     def select_hints(self) -> None:
         """Select the best of what was left out, one line for each turn, fact or summary.

@@ -14,7 +14,7 @@ from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.index.relevance import HIGHEST_RELEVANCE
 from app.memory.recall.ranking import PreparedQuery, best_by_passage, ranked_in, shifted
-from app.memory.recall.retrieved import SPARE, Retrieval, match_score, refused
+from app.memory.recall.retrieved import Retrieval, first_facts, match_score, refused
 from app.memory.search.query_vectors import QueryVector
 from app.memory.search.scope import Boundary, SearchScope
 from app.memory.search.service import SearchService
@@ -31,6 +31,9 @@ _STANDS_OUT = 2.6  # deviations of the statements, beyond which a cosine adds to
 _SLOPE = 3.0  # log odds for a deviation
 _MOST_BY_MEANING = 0.5  # relevance of what meaning alone finds: worth a hint, not a quotation
 _KINDS = (PassageKind.FACT, PassageKind.MEMORY)
+Newer = Mapping[
+    PassageId, tuple[float, ExchangeId]
+]  # facts, with the best turn they are newer than
 
 
 class FactRecall:
@@ -54,12 +57,10 @@ class FactRecall:
             return ()
         turns = {each.exchange_id: each.match.relevance for each in retrieval.found.turns}
         left_out = refused(retrieval.verdicts)
-        ranked = retrieval.unquoted(self.ranked(prepared, left_out, limit, boundary, turns))
-        replaced = self._replaced(turns)
-        return tuple(
-            replace(each, replaces=replaced.get(each.match.passage_id))
-            for each in self._retrieved(ranked, retrieval)[: limit + SPARE]
-        )
+        newer = self.newer_than(turns)
+        ranked = retrieval.unquoted(self.ranked(prepared, left_out, limit, boundary, newer))
+        found = self._retrieved(ranked, retrieval)
+        return first_facts([replace(each, replaces=_older(each, newer)) for each in found], limit)
 
     def all_facts(self, retrieval: Retrieval, boundary: Boundary) -> tuple[RetrievedFact, ...]:
         """Return facts and saved texts inside a boundary, whatever they are about; see `listed`."""
@@ -114,17 +115,12 @@ class FactRecall:
         return tuple(found)
 
     def ranked(
-        self,
-        prepared: PreparedQuery,
-        left_out: IdSet,
-        limit: int,
-        boundary: Boundary,
-        turns: Mapping[ExchangeId, float],
+        self, prepared: PreparedQuery, left_out: IdSet, limit: int, boundary: Boundary, newer: Newer
     ) -> list[Ranked]:
-        """Return facts and saved texts, each kind best first, with more than `limit` of each.
+        """Return the `newer` facts, then others, each kind best first, with more than `limit` of each.
 
-        A fact that replaced what one of the `turns` states is as relevant as this turn (0-1): it
-        may share no word with it.
+        A fact that replaced what a turn states is as relevant as this turn: it may share no word
+        with it.
         """
         sides = self._search.pools().sides
         ranked: list[Ranked] = []
@@ -136,11 +132,12 @@ class FactRecall:
                 ranked += best_by_passage(found_here, limit + _CONSIDERED)
         known = {passage_id_of(each.part_id): each for each in ranked}
         shown = sides[PassageKind.FACT].without(left_out)
-        for fact, turn in self._replaced(turns).items():
+        first = []
+        for fact, (relevance, _) in newer.items():
             if fact in shown and boundary.holds(fact):
-                own = known.get(fact) or Ranked(part_id(fact, 0), 0.0, 0.0, None, 0.0)
-                known[fact] = own.with_relevance(max(own.relevance, turns[turn]))
-        return list(known.values())
+                own = known.pop(fact, Ranked(part_id(fact, 0), 0.0, 0.0, None, 0.0))
+                first.append(own.with_relevance(max(own.relevance, relevance)))
+        return [*first, *known.values()]
 
     def turns_of(self, ranked: Sequence[Ranked]) -> Mapping[ExchangeId, float]:
         """Return the relevance of ranked turns by exchange."""
@@ -148,18 +145,17 @@ class FactRecall:
         heads = self._reads.heads(found).items()
         return {own.exchange_id: found[each] for each, own in heads if own.exchange_id is not None}
 
-    def _replaced(self, turns: Mapping[ExchangeId, float]) -> Mapping[PassageId, ExchangeId]:
-        """Return the facts that replaced what turns state, each with the most relevant one."""
+    def newer_than(self, turns: Mapping[ExchangeId, float]) -> Newer:
+        """Return the facts that replaced what turns of these relevances (0-1) state."""
         newer = self._facts.newer_than(turns) if turns else ()
-        return dict(sorted(newer, key=lambda pair: turns[pair[1]]))
+        return dict(sorted((fact, (turns[turn], turn)) for fact, turn in newer))
 
     def _by_origin(self, ranked: Sequence[Ranked]) -> list[Ranked]:
         """Return statements with more relevance than ones by patterns have, unless they are that.
 
         A model or the user words a statement so that it answers by itself.
         """
-        known = self.known(ranked)
-        by_patterns = {each for each, fact in known.items() if fact.fact.model == BY_PATTERNS}
+        by_patterns = self._facts.of_model(BY_PATTERNS, (passage_id_of(p.part_id) for p in ranked))
         more = STATEMENT_LOG_ODDS - _PATTERN_LOG_ODDS
         return [
             each
@@ -170,6 +166,11 @@ class FactRecall:
 
     def known(self, ranked: Iterable[Ranked]) -> Mapping[PassageId, KnownFact]:
         return self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)
+
+
+def _older(fact: RetrievedFact, newer: Newer) -> ExchangeId | None:
+    """Return the turn that states what a fact replaced."""
+    return newer[fact.match.passage_id][1] if fact.match.passage_id in newer else None
 
 
 def _with_meaning(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[Ranked]:

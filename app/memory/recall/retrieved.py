@@ -21,6 +21,7 @@ from app.domain.recall import (
     RetrievalResult,
     RetrievedConversation,
     RetrievedExchange,
+    RetrievedFact,
     RetrievedMessage,
     SegmentContext,
     Verdict,
@@ -226,6 +227,14 @@ def with_pins(
     """Return the votes; a pinned fact without a vote counts as voted up."""
     pinned = (each for each, known in facts.items() if known.fact.pinned)
     return dict.fromkeys(pinned, Verdict.UP) | dict(verdicts)
+
+
+def first_facts(facts: Sequence[RetrievedFact], limit: int) -> tuple[RetrievedFact, ...]:
+    """Return the facts for a limit, and those that replaced what a turn states; none for 0."""
+    most = with_spare(limit)
+    return tuple(
+        each for place, each in enumerate(facts) if place < most or (limit and each.replaces)
+    )
 
 
 def with_spare(limit: int, more: int = 0) -> int:

@@ -166,8 +166,8 @@ class RecallService:
             scope = SearchScope(own.without(excluded | self._search.pools().separate), IdSet())
         ranked = self._without_repeats(prepared, scope)
         if not choice.mentioned:
-            turns = self._fact_recall.turns_of(ranked[:limit])
-            known = self._fact_recall.ranked(prepared, excluded, limit, boundary, turns)
+            newer = self._fact_recall.newer_than(self._fact_recall.turns_of(ranked[:limit]))
+            known = self._fact_recall.ranked(prepared, excluded, limit, boundary, newer)
             filed = self._document_recall.ranked(prepared, excluded, boundary)
         best_first = self._best_first(prepared, (known, ranked, filed), verdicts, limit)
         similarities = self._similarities(question)

@@ -97,6 +97,11 @@ class Facts(StoreReader):
         found = self._store.read(_visible, f"f.id {condition}", values)
         return {each.fact.id: each for each in found}
 
+    def of_model(self, model: str, ids: Iterable[PassageId]) -> frozenset[PassageId]:
+        """Return the facts among `ids` that a model wrote."""
+        query = "SELECT id FROM fact WHERE model = ? AND id IN (SELECT unnest(?))"
+        return frozenset(self._store.column(query, [model, list(ids)]))
+
     def get(self, fact_id: int) -> KnownFact:
         """Return one fact; raise NotFound."""
         found = self.by_ids([fact_id]).get(PassageId(fact_id))

@@ -136,15 +136,42 @@ def test_a_fact_is_as_relevant_as_the_turn_that_states_what_it_replaced(
     assert [each.text for each in library.recall(WHO).facts] == [middle.text]
 
 
+def test_what_replaced_a_quoted_statement_is_quoted_beside_many_other_facts(
+    library: RecallLibrary,
+) -> None:
+    now = library.fact("Since June it is Berger")
+    library.fact(CAT, library.about_cat, valid_until=AT, superseded_by=now.id)
+    for number in range(8):
+        library.fact(f"The cat Minka has a vet, number {number} of the vets of my cat Minka")
+    found = library.recall(WHO)
+    facts = [each for layer, each in selected(found) if layer is RecallLayer.FACT]
+    assert facts[0] == now.id
+    assert len(facts) == 1 + RecallSettings().rag_fact_limit
+    widest = library.recall_service.retrieve(WHO, None, SegmentContext(), RecallSettings().widest())
+    for limit, count in ((1, 2), (0, 0)):
+        less = narrowed(widest, RecallSettings(rag_fact_limit=limit), SegmentContext())
+        assert [each for layer, each in selected(less, limit) if layer is RecallLayer.FACT][:1] == [
+            now.id
+        ][:limit]
+        assert sum(layer is RecallLayer.FACT for layer, _ in selected(less, limit)) == count
+    answers = library.recall_service.answers(WHO, (), NOWHERE, 6) or ()
+    assert now.text in [each.reply for each in answers]
+
+
 def test_a_turn_that_states_old_and_new_is_not_older_than_itself(library: RecallLibrary) -> None:
     now = library.fact("Bell looks after Minka now", library.about_cat)
     library.fact(CAT, library.about_cat, valid_until=AT, superseded_by=now.id)
     assert [(each.text, each.replaces) for each in library.recall(WHO).facts] == [(now.text, None)]
 
 
-def selected(found: RetrievalResult) -> dict[tuple[RecallLayer, int], RecalledItem]:
-    context = SelectionContext(NOWHERE, WHO, frozenset())
-    chosen = select_recalled(found, RecallSettings(), context, RecallRoom(1_200, 0, 0)).items
+def selected(
+    found: RetrievalResult, facts: int = RecallSettings().rag_fact_limit
+) -> dict[tuple[RecallLayer, int], RecalledItem]:
+    context, settings = (
+        SelectionContext(NOWHERE, WHO, frozenset()),
+        RecallSettings(rag_fact_limit=facts),
+    )
+    chosen = select_recalled(found, settings, context, RecallRoom(1_200, 0, 0)).items
     return {(each.layer, each.passage_id): each for each in chosen if each.injected}
 
 
