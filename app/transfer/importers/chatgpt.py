@@ -20,6 +20,7 @@ from app.transfer.importers.parsing.values import (
 )
 
 SOURCE = "chatgpt"
+_GIZMO = re.compile(r"g-(p-)?([0-9A-Za-z]{1,8})")
 _PARENT = re.compile(r'"parent"\s*:\s*"([^"\\]{1,200})"')
 
 
@@ -58,9 +59,6 @@ class _ChatGptConversation(Builder):
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
         model = text_of(header.get("default_model_slug"))
-        made_for = identity(
-            header.get("gizmo_id")
-        )  # of a project or a GPT, whose name is not exported
         found = self.conversation(
             SOURCE,
             identity(header.get("id")) or identity(header.get("conversation_id")),
@@ -73,7 +71,7 @@ class _ChatGptConversation(Builder):
             or moment(header.get("pinned_time")) is not None,
             private=header.get("is_do_not_remember") is True,
             model=None if model in ("", "auto") else model,
-            tags=(made_for,) if made_for else (),
+            tags=_made_for(header.get("gizmo_id")),
         )
         if isinstance(found, Skipped):
             return found
@@ -104,6 +102,12 @@ class _ChatGptConversation(Builder):
             model=model if content.role is Role.ASSISTANT else None,
             file_keys=content.file_keys,
         )
+
+
+def _made_for(gizmo: object) -> tuple[str, ...]:
+    """Return a project or a GPT as a tag with the beginning of its id: its name is not exported."""
+    found = _GIZMO.match(text_of(gizmo))
+    return (f"{'Project' if found[1] else 'GPT'} {found[2]}",) if found else ()
 
 
 def _with_call_ids(messages: tuple[ImportedMessage, ...]) -> tuple[ImportedMessage, ...]:

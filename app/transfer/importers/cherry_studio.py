@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from app.domain.conversations import Role
-from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.parsing.blocks import (
     blocks_of,
@@ -13,6 +12,7 @@ from app.transfer.importers.parsing.blocks import (
     counts_of,
     error_part,
     file_part,
+    named_tags,
     rating_part,
     result_block,
     result_parts,
@@ -42,7 +42,6 @@ from app.transfer.importers.parsing.values import (
 )
 
 SOURCE = "cherry_studio"
-_TAG_CHARS = 40
 _TIMES = ("createdAt", "updatedAt")
 _STATES = frozenset(
     (
@@ -88,8 +87,7 @@ def _topics(storage: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _tags(assistant: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the name of an assistant that the user made, as a tag."""
-    name = one_line(text_of(assistant.get("name")).replace(",", " "), _TAG_CHARS)
-    return (name,) if name and assistant.get("id") != "default" else ()
+    return () if assistant.get("id") == "default" else named_tags(assistant.get("name"))
 
 
 def _told(*records: Mapping[str, Any]) -> str:

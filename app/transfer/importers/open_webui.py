@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from app.domain.conversations import Role, Text
-from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
@@ -16,6 +15,7 @@ from app.transfer.importers.parsing.blocks import (
     counts_of,
     error_part,
     file_part,
+    named_tags,
     rating_part,
     result_block,
     result_parts,
@@ -120,9 +120,8 @@ def _conversation(
         leaf=leaf,
         pinned=bool(record.get("pinned")),
         archived=bool(record.get("archived")),
-        tags=(
-            *(strings(meta.get("tags")) or strings(chat.get("tags"))),
-            *strings([record.get("folder")]),
+        tags=named_tags(
+            *(strings(meta.get("tags")) or strings(chat.get("tags"))), record.get("folder")
         ),
     )
 
@@ -260,9 +259,9 @@ def _database(
                 Thread(SOURCE, where), "memories", "Open WebUI", texts, filter(None, texts)
             )
     rows = connection.execute("SELECT * FROM folder") if "folder" in tables(connection) else ()
-    folders = {row["id"]: one_line(text_of(row.get("name")), 40) for row in rows}
+    folders = {row["id"]: row.get("name") for row in rows}
     for record in connection.execute("SELECT * FROM chat ORDER BY created_at"):
-        record["folder"] = folders.get(record.get("folder_id")) or None
+        record["folder"] = folders.get(record.get("folder_id"))
         chat = an_object(json_of(record.get("chat")))
         messages = an_object(an_object(chat.get("history")).get("messages"))
         if has_rows:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.domain.changes import ConversationEdited, TagsChanged
-from app.domain.conversations import Exchange, ExchangeStatus, Role, Text, TitleOrigin
+from app.domain.conversations import OWN_SOURCE, Exchange, ExchangeStatus, Role, Text, TitleOrigin
 from app.domain.deletions import ConversationForgotten
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
@@ -133,12 +133,12 @@ def test_instructions_are_not_added_above_messages_stored_without_them(store: St
     assert imported(store, replace(grown, source_id="new")) == [ImportCounts(1, 3, 6)]
 
 
-def test_a_later_title_is_taken_unless_the_user_gave_one_and_tags_are_added(store: Store) -> None:
+def test_a_later_title_is_taken_unless_the_user_gave_one(store: Store) -> None:
     untitled = conversation(*row("u0", "a0"), title="")
     imported(store, untitled)
     first = Conversations(store).get(1)
     assert (first.title, first.title_origin) == ("u0 says it", TitleOrigin.FIRST_WORDS)
-    imported(store, replace(untitled, title="Named since", tags=("art",)))
+    imported(store, replace(untitled, title="Named since"))
     assert Conversations(store).get(1).title == "Named since"
     later = conversation(*row("u0", "a0", "u1"), title="Renamed there")
     imported(store, later)
@@ -146,10 +146,23 @@ def test_a_later_title_is_taken_unless_the_user_gave_one_and_tags_are_added(stor
     imported(store, replace(untitled, title="Named since"))  # an older export
     assert Conversations(store).get(1).title == "Renamed there"
     mine = ConversationEdited(ConversationId(1), title="Mine", title_origin=TitleOrigin.USER)
-    store.save(mine, TagsChanged(ConversationId(1), ("mine",)))
-    imported(store, replace(later, title="Named again", tags=("art", "blue")))
+    store.save(mine)
+    imported(store, replace(later, title="Named again"))
     assert Conversations(store).get(1).title == "Mine"
-    assert Conversations(store).tags_of([1]) == {1: ("art", "blue", "mine")}
+
+
+@pytest.mark.parametrize(
+    ("source", "tags"), [("claude", ("mine",)), (OWN_SOURCE, ("art", "blue", "mine"))]
+)
+def test_another_program_gives_tags_once_so_that_removed_ones_stay_away(
+    store: Store, source: str, tags: tuple[str, ...]
+) -> None:
+    found = replace(conversation(*row("u0", "a0")), source=source, tags=("art",))
+    imported(store, found)
+    store.save(TagsChanged(ConversationId(1), ("mine",), ("art",)))
+    grown = conversation(*row("u0", "a0", "u1"))
+    imported(store, replace(found, messages=grown.messages, tags=("art", "blue")))
+    assert Conversations(store).tags_of([1]) == {1: tags}
 
 
 @pytest.mark.parametrize("deleted", ["forgotten", "missing row"])

@@ -134,8 +134,13 @@ def project_tag(folder: object) -> tuple[str, ...]:
     """Return the name of a project's folder as a tag, none when it is unknown."""
     text = text_of(folder).strip().rstrip("/\\")
     kind = PureWindowsPath if re.match(r"[A-Za-z]:", text) or "\\" in text else PurePosixPath
-    name = one_line(kind(text).name.replace(",", " "), _TAG_CHARS)
-    return (name,) if name else ()
+    return named_tags(kind(text).name)
+
+
+def named_tags(*names: object) -> tuple[str, ...]:
+    """Return names as tags, which are short and have no commas; what is no name is left out."""
+    tags = (one_line(text_of(each).replace(",", " "), _TAG_CHARS) for each in names)
+    return tuple(filter(None, tags))
 
 
 def user_turns(found: ImportedConversation) -> int:

@@ -160,10 +160,22 @@ def test_an_old_reply_with_reasoning_keeps_its_text(tmp_path: Path) -> None:
     assert _read(path)[0][0].title == "Ohms"
 
 
-def test_what_a_conversation_belongs_to_is_a_tag(tmp_path: Path) -> None:
-    row = {**chatgpt_row(chatgpt_message("m1", "user", "Ohm?")), "gizmo_id": "g-p-67"}
+@pytest.mark.parametrize(
+    ("given", "tags"),
+    [
+        ("g-p-67c2a1d4e8b08191", ("Project 67c2a1d4",)), ("g-2fkFE8rbu", ("GPT 2fkFE8rb",)),
+        ("x, y\nz", ()), ("  ", ()), ("g-" + "long" * 5000, ("GPT longlong",)), (["g-1"], ()), (None, ()),
+    ],
+)  # fmt: skip
+def test_a_project_or_gpt_of_chatgpt_is_a_short_tag(
+    tmp_path: Path, given: object, tags: tuple[str, ...]
+) -> None:
+    row = {**chatgpt_row(chatgpt_message("m1", "user", "Ohm?")), "gizmo_id": given}
     path = _written(tmp_path, "conversations.json", [row], as_lines=False)
-    assert _read(path)[0][0].tags == ("g-p-67",)
+    assert _read(path)[0][0].tags == tags
+
+
+def test_an_assistant_of_cherry_studio_is_a_tag(tmp_path: Path) -> None:
     told = {"topics": [{"id": "c1", "name": "Ohms"}]}
     for name, tags in (("default", ()), ("a1", ("Tutor / physics",))):
         assistant = {"id": name, "name": "Tutor / physics", **told}
