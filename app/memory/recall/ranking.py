@@ -178,7 +178,7 @@ def _ranked_alone(
     except IndexUnavailable:
         if prepared.vector is None:
             raise
-        return _by_meaning_alone(prepared.vector, scope)
+        return _by_meaning_alone(prepared.vector, scope, prior)
     return ranked if prepared.vector is not None else with_any_word(ranked)
 
 
@@ -232,10 +232,10 @@ def _essence(question: str) -> str:
     return f"{begin.rpartition(' ')[0] or begin} {end.partition(' ')[2] or end}"
 
 
-def _by_meaning_alone(vector: QueryVector, scope: SearchScope) -> list[Ranked]:
+def _by_meaning_alone(vector: QueryVector, scope: SearchScope, prior: float) -> list[Ranked]:
     hits = vector.index.search(vector.vector, CANDIDATES, scope.allowed, scope.left_out)
     cosines = [hit.cosine for hit in hits]
-    odds = answer_log_odds(cosines, vector.background, vector.index.passage_count)
+    odds = prior + answer_log_odds(cosines, vector.background, vector.index.passage_count)
     deviation = max(vector.background.deviation, _LEAST)
     return [
         Ranked(

@@ -326,6 +326,18 @@ def test_words_or_meaning_suffice(library: RecallLibrary, monkeypatch: pytest.Mo
     assert found.conversations[0].match.relevance > found.conversations[-1].match.relevance
 
 
+def test_without_the_text_index_statements_are_not_more_relevant(
+    library: RecallLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sourdough = library.fact("Sourdough proofs in the kitchen", model="loop:model")
+    library.fact("The kitten likes the bicycle saddle and the garden of roses", model="loop:model")
+    library.fact("Minka the cat is seen by doctor Arden", model="loop:model")
+    monkeypatch.setattr(library.index, "candidates", raising(IndexUnavailable("It is gone")))
+    found = library.recall("How long does the sourdough in my kitchen take?").facts
+    sure = [each.match.passage_id for each in found if each.match.relevance >= FLOOR]
+    assert sure == [sourdough.id]
+
+
 def test_a_partial_index_is_noted(library: RecallLibrary) -> None:
     library.sync.catch_up()
     for share, noted in ((0.4, True), (0.996, False)):
