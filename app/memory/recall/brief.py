@@ -28,7 +28,7 @@ from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts
 
 MIN_TOKENS, MAX_TOKENS = 100, 50_000
-_REMARK_TOKENS = 30  # of the remark that turns are left out
+_REMARK_TOKENS = 30  # of the remark that turns are left out, or that nothing was found or fits
 _TURN_TOKENS = 20  # of the shortest turn
 _CHARS_PER_TOKEN = 6  # at most
 _TURNS_LEAST = 8  # that have room before one of them is cut
@@ -63,11 +63,13 @@ class Briefs:
         facts = list(map(_masked, self._answers.find(question, _FOUND, _FACTS, project)))
         said = list(map(_masked, self._answers.find(question, _FOUND, _KINDS, project)))
         files = list(map(_masked, self._answers.find(question, _FOUND, _FILES, project)))
-        page = _Page(max_tokens)
+        page = _Page(max_tokens - _REMARK_TOKENS)
         page.add(f"# {one_line(question, _TITLE_CHARS)}\n")
+        page.left_tokens += _REMARK_TOKENS
         room = page.left_tokens
         if not facts and not said and not files:
             page.add("\nNothing about this was found. Other words may find more.\n")
+            return page.text
         page.section("Facts", map(_fact, facts))
         page.section("Quotations", map(_quotation, said))
         page.section("Documents", map(_quotation, files))

@@ -1,8 +1,13 @@
-"""Tokens of a brief: their estimate is never below the highest number of the tokenizers in use."""
+"""Tokens of a brief: their estimate is never below the highest number of tokenizers; what is said if nothing is found."""
+
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from app.memory.recall.brief import most_tokens
+from app.memory.recall.answers import AnswerFinder
+from app.memory.recall.brief import MIN_TOKENS, Briefs, most_tokens
+from app.storage.engine.store import Store
 
 
 @pytest.mark.parametrize(
@@ -20,3 +25,17 @@ from app.memory.recall.brief import most_tokens
 )
 def test_no_tokenizer_counts_more_tokens(text: str, tokens: int) -> None:
     assert tokens <= most_tokens(text) <= 2.2 * tokens
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Which dyke?", "Решили ли мы держать северную плотину закрытой до отлёта цапель?"[:60], "鹭" * 46, "🦩" * 120],
+)  # fmt: skip
+def test_a_brief_in_which_nothing_was_found_says_so_at_the_least_limit(
+    store: Store, question: str
+) -> None:
+    finder = cast(AnswerFinder, SimpleNamespace(find=lambda *_: ()))
+    text = Briefs(store, finder).write(question, MIN_TOKENS)
+    assert "Nothing about this was found." in text
+    assert "does not fit" not in text
+    assert most_tokens(text) <= MIN_TOKENS
