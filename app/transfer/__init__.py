@@ -5,7 +5,7 @@ importer        imported conversations to local ids, turns and passages; `existi
                 `other_records`, `library` and `facts` store what an export contains besides messages
 source_files    files of followed programs: which exist, changed or are gone
 growth          what a followed program added to a message; `open_replies` are those it still writes
-import_history  what each import added, to undo it
+import_history  what each import did, to undo it
 turns           segments, states, problems and usage, which messages lack
 importers       formats to conversations with the source's ids (`app.domain.transfer`)
 archive         a file, zip or folder as named streams (`zip_reader`)

@@ -147,9 +147,9 @@ def _message_blocks(message: Mapping[str, Any]) -> list[Part]:
     sources = objects(json_of(message.get("sources")))
     blocks += text_block(link_list(_cited(sources)))
     texts = [text for each in sources for text in strings(each.get("document"))]
-    for member, why in _NOTES.items():
-        if json_of(message.get(member)):
-            blocks.append(NotKept(why))
+    for what, members in _NOTES.items():
+        if any(json_of(message.get(each)) for each in members):
+            blocks.append(NotKept(f"{what} are not imported"))
     return [
         *blocks,
         *_not_kept({"texts of its sources": texts, **message}, "texts of its sources", "embeds"),
@@ -157,10 +157,8 @@ def _message_blocks(message: Mapping[str, Any]) -> list[Part]:
 
 
 _NOTES = {
-    "statusHistory": "notes on how it was made are not imported",
-    "status_history": "notes on how it was made are not imported",
-    "followUps": "follow-up questions that were suggested are not imported",
-    "follow_ups": "follow-up questions that were suggested are not imported",
+    "notes on how it was made": ("statusHistory", "status_history"),
+    "follow-up questions that were suggested": ("followUps", "follow_ups"),
 }
 
 

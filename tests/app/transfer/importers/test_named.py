@@ -256,7 +256,7 @@ _NAMED: dict[str, tuple[object, str]] = {
         "Overloaded",
     ),
     "open_webui_notes": (
-        _open_webui({**_ASKED, "statusHistory": [{"action": "search", "done": True}]}),
+        _open_webui({**_ASKED, "statusHistory": [{"done": True}], "status_history": [{"a": 1}]}),
         "how it was made",
     ),
     "open_webui_questions": (_open_webui({**_ASKED, "followUps": ["Volt?"]}), "follow-up"),
