@@ -77,6 +77,11 @@ class PassagePart:
     pieces: tuple[tuple[str, str], ...] = ()
 
     @property
+    def by_source(self) -> tuple[tuple[str, str], ...]:
+        """The text as `pieces`; whole without files."""
+        return self.pieces or (("", self.text or self.shown),)
+
+    @property
     def embedded(self) -> str:
         """The text to embed: message and calls, without reasoning and tool results."""
         return "\n\n".join(part for part in (self.text, self.calls) if part)

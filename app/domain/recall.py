@@ -289,7 +289,10 @@ class RetrievedDocument:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedMessage:
-    """An earlier message of the same segment; `text` is complete."""
+    """An earlier message of the same segment; `text` is complete.
+
+    If it has files, `text` is its own or that of its `file` by this name, whichever answers.
+    """
 
     match: MatchScore
     exchange_id: ExchangeId
@@ -298,6 +301,7 @@ class RetrievedMessage:
     said_at: datetime
     is_user: bool
     text: str
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

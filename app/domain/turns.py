@@ -180,6 +180,7 @@ def _exchange(
 
 # Recall answers with quotes of other turns: if they were indexed or summarized, it would find itself.
 RECALL_MODEL = "recall:"
+NAMELESS = "attachment"  # the name of a file without one, where it is quoted
 
 _ARGUMENT_LIMIT_CHARS = 250
 _BYTES_PER_TOKEN = 4  # a common average for English under byte-pair encodings
@@ -266,7 +267,7 @@ def _pieces(blocks: Sequence[Block]) -> Iterator[tuple[str, str]]:
                 case Text(text=text) if text.strip():
                     yield "", text
                 case Attachment(name=name, text=text) if text.strip():
-                    yield name, text
+                    yield name.strip() or NAMELESS, text
                 case _:
                     pass
 

@@ -9,7 +9,7 @@ from app.domain.passages import PassageKind
 from app.domain.recall import QuoteUnit
 from app.domain.results import FoundAnswer, SearchResult
 from app.domain.text import is_question
-from app.memory.recall.quotation import CUT, excerpt
+from app.memory.recall.quotation import CUT, excerpt, of_file
 from app.memory.recall.ranking import PreparedQuery, prepare
 from app.memory.recall.retrieved import quotable
 from app.memory.search.service import SearchService
@@ -33,14 +33,19 @@ Similarities = Callable[[Sequence[str]], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class _SideText:
-    """A text of a passage in units, and whether a user wrote it in a turn."""
+    """A text of a passage in units: whether a user sent it in a turn, and the name of its file."""
 
     is_user: bool
     units: Sequence[QuoteUnit]
+    file: str = ""
 
     @property
     def asks(self) -> bool:
         return self.is_user and any(is_question(each.text) for each in self.units)
+
+    @property
+    def answers(self) -> bool:
+        return any(each.worth > 0 for each in self.units)
 
     @property
     def share(self) -> float:
@@ -99,7 +104,9 @@ class AnswerFinder:
             sides: dict[bool, list[str]] = {True: [], False: []}
             for each in texts:
                 limit_chars = _QUESTION_CHARS if each.is_user else _ANSWER_CHARS
-                sides[each.is_user].append(_best(each.units, limit_chars))
+                if not each.file or each.answers or not sides[each.is_user]:
+                    best = of_file(each.file, _best(each.units, limit_chars))
+                    sides[each.is_user].append(best)
             question, reply = ("\n".join(filter(None, sides[side])) for side in (True, False))
             if question or reply:
                 answers.append(FoundAnswer(result, question, reply))
@@ -131,8 +138,9 @@ def quoted_answers(
         limit_chars = _HINT_CHARS if result.is_weak else _ANSWER_CHARS
         sides: dict[bool, list[str]] = {True: [], False: []}
         for number, places in sorted(_chosen(texts, limit_chars).items()):
-            text = excerpt(texts[number].units, places)
-            sides[texts[number].is_user].append(text.strip(f"{CUT} \n"))
+            said_there = texts[number]
+            text = excerpt(said_there.units, places).strip(f"{CUT} \n")
+            sides[said_there.is_user].append(of_file(said_there.file, text))
         yield FoundAnswer(result, "\n\n".join(sides[True]), "\n\n".join(sides[False]))
 
 
@@ -146,14 +154,24 @@ def _read(
             continue
         _, text = shown[each.passage_id]
         parts = [part for part in text.said if part.text or part.shown]
-        texts = [part.text or part.shown for part in parts]
+        is_turn = each.kind is PassageKind.TURN
+        pieces = [
+            (is_turn and part.role is Role.USER, file, piece)
+            for part in parts
+            for file, piece in part.by_source
+        ]
+        texts = [piece for *_, piece in pieces]
         if prepared is None:
             units: list[tuple[QuoteUnit, ...]] = [(QuoteUnit(text, 0),) for text in texts]
         else:
             units = quotable(prepared, texts, each.relevance)
-        is_turn = each.kind is PassageKind.TURN
-        sides = [is_turn and part.role is Role.USER for part in parts]
-        yield each, list(map(_SideText, sides, units))
+        yield (
+            each,
+            [
+                _SideText(is_user, own, file)
+                for (is_user, file, _), own in zip(pieces, units, strict=True)
+            ],
+        )
 
 
 def _chosen(texts: Sequence[_SideText], limit_chars: int) -> dict[int, set[int]]:

@@ -12,16 +12,16 @@ from itertools import takewhile
 from math import ceil
 from typing import NamedTuple
 
-from app.domain.conversations import Exchange, ExchangeStatus, Role
+from app.domain.conversations import Attachment, Block, Exchange, ExchangeStatus, Role, Text
 from app.domain.errors import InvalidInput
 from app.domain.links import link_to
 from app.domain.passages import PassageKind
 from app.domain.results import FoundAnswer
 from app.domain.text import one_line
-from app.domain.turns import turn_text
+from app.domain.turns import NAMELESS, turn_text
 from app.language.secrets import masked
 from app.memory.recall.answers import AnswerFinder
-from app.memory.recall.quotation import beginning
+from app.memory.recall.quotation import beginning, of_file
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
@@ -114,7 +114,9 @@ class Briefs:
     def _turn(self, turn: Exchange, title: str) -> "_Quotation":
         messages = self._exchanges.messages_of(turn)
         said = turn_text(
-            (each.role, each.blocks) for each in messages if each.role is not Role.SYSTEM
+            (each.role, list(map(_as_quoted, each.blocks)))
+            for each in messages
+            if each.role is not Role.SYSTEM
         )
         sides = (("You", masked(said.user)), (turn.model or "Reply", masked(said.assistant)))
         link = link_to(turn.conversation_id, turn.turn_number)
@@ -204,6 +206,12 @@ def _even_limit(sizes: Sequence[int], room: int) -> int:
             return room // count
         room -= size
     return max(sizes, default=0)
+
+
+def _as_quoted(block: Block) -> Block:
+    if isinstance(block, Attachment):
+        return Text(of_file(block.name.strip() or NAMELESS, block.text).strip())
+    return block
 
 
 def _masked(found: FoundAnswer) -> FoundAnswer:

@@ -14,11 +14,14 @@ from dataclasses import replace
 
 from app.domain.passages import SearchQuery
 from app.domain.recall import QuoteUnit
+from app.domain.text import one_line, sanitize
 from app.index.snippets import best_region, word_finder
 from app.language.languages import language_of
+from app.language.secrets import masked
 from app.language.sentences import lead_chars, sentence_ends
 
 CUT = "…"
+TITLE_CHARS = 100
 _MOST_CHARS = 12_000  # of a text that are examined: those around the words of the question
 _NEIGHBORS = (0.5, 0.25)  # share of the worth of a unit one and two places away
 _INTRODUCED = 0.9  # share of the worth of "There are three reasons:" that the reasons have
@@ -76,6 +79,20 @@ def excerpt(units: Sequence[QuoteUnit], chosen: Collection[int]) -> str:
         text += (_gap(units, place - 1) if text else "") + units[place].text
         last = place
     return f"{text}{_gap(units, last)}{CUT}" if 0 <= last < len(units) - 1 else text
+
+
+def file_label(name: str) -> str:
+    return f"File {quoted_title(name)}"
+
+
+def quoted_title(title: str, chars: int = TITLE_CHARS) -> str:
+    """Return a title or name for a prompt; a password in it is hidden."""
+    return f'"{one_line(sanitize(masked(title)), chars)}"'
+
+
+def of_file(name: str, text: str) -> str:
+    """Return a quotation of a file as that of the file; without a name as it is."""
+    return f"{file_label(name)}:\n{text}" if name else text
 
 
 def beginning(text: str, limit_chars: int) -> str:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from app.domain.conversations import Role
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ConversationId, PartId, PassageId, passage_id_of
-from app.domain.passages import Passage, PassageText
+from app.domain.passages import Passage, PassagePart, PassageText
 from app.domain.recall import (
     MatchScore,
     QuotableText,
@@ -58,7 +58,10 @@ def retrieved_exchanges(
 
 
 def retrieved_messages(
-    passages: Passages, ranked: Sequence[Ranked], verdicts: Mapping[PassageId, Verdict]
+    passages: Passages,
+    prepared: PreparedQuery,
+    ranked: Sequence[Ranked],
+    verdicts: Mapping[PassageId, Verdict],
 ) -> list[RetrievedMessage]:
     """Return messages, in order; deleted ones are absent. Blocking."""
     shown = passages.shown({passage_id_of(each.part_id) for each in ranked})
@@ -70,6 +73,7 @@ def retrieved_messages(
         part = next((part for part in text.said if part.id == each.part_id), None)
         if part is None or part.message_id is None or place.exchange_id is None:
             continue
+        file, words = _best_piece(prepared, part)
         made.append(
             RetrievedMessage(
                 match=match_score(each, place, verdicts),
@@ -78,10 +82,20 @@ def retrieved_messages(
                 turn_number=place.turn_number or 0,
                 said_at=place.created_at,
                 is_user=part.role is Role.USER,
-                text=part.text or part.shown,
+                text=words,
+                file=file,
             )
         )
     return made
+
+
+def _best_piece(prepared: PreparedQuery, part: PassagePart) -> tuple[str, str]:
+    """Return what answers best of a message with files, after the name of its file."""
+    if len(part.by_source) == 1:
+        return part.by_source[0]
+    units = quotable(prepared, [text for _, text in part.by_source], 1.0)
+    worth = [max((unit.worth for unit in each), default=0.0) for each in units]
+    return part.by_source[worth.index(max(worth))]
 
 
 def named_conversation(
@@ -133,9 +147,7 @@ def _exchange(
     if not parts:
         return None
     pieces = [
-        (part.role is Role.USER, file, piece)
-        for part in parts
-        for file, piece in part.pieces or (("", part.text or part.shown),)
+        (part.role is Role.USER, file, piece) for part in parts for file, piece in part.by_source
     ]
     units = quotable(prepared, [piece for *_, piece in pieces], ranked.relevance)
     return RetrievedExchange(

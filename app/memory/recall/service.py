@@ -356,7 +356,7 @@ class RecallService:
         kept = retrieval.with_feedback(ranked[:_CONSIDERED], {})
         found: list[RetrievedMessage] = []
         wanted = retrieval.settings.auto_rag_top_k + SPARE
-        for each in retrieved_messages(self._passages, kept, retrieval.verdicts):
+        for each in retrieved_messages(self._passages, alone, kept, retrieval.verdicts):
             if each.message_id not in retrieval.segment.held and len(found) < wanted:
                 found.append(each)
         retrieval.found = replace(retrieval.found, earlier=tuple(found))

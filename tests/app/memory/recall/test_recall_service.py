@@ -30,6 +30,8 @@ from app.memory.context.narrowing import narrowed
 from app.memory.context.selection import select_recalled
 from app.memory.context.token_budget import RecallRoom
 from app.memory.core_memory import ArchivalMemoryService
+from app.memory.recall.answers import AnswerFinder
+from app.memory.recall.brief import Briefs
 from app.memory.recall.service import RecallService
 from app.storage.tables.passages.recall_reads import RecallReads
 from tests.fakes.found import said_in
@@ -38,6 +40,7 @@ from tests.fakes.stored import AT, ConversationRecord, add_conversation, new_con
 
 WHO = "Who is the vet of my cat Minka?"
 DOCTOR = "Which doctor sees my cat Minka?"
+BOX = "Which box is the blue barometer in?"
 NOWHERE = ConversationId(0)
 
 
@@ -175,21 +178,37 @@ def selected(
     return {(each.layer, each.passage_id): each for each in chosen if each.injected}
 
 
-def test_the_text_of_a_file_is_quoted_as_that_of_the_file(library: RecallLibrary) -> None:
+@pytest.mark.parametrize(("name", "shown"), [("list.txt", "list.txt"), (" ", "attachment")])
+def test_the_text_of_a_file_is_quoted_as_that_of_the_file(
+    library: RecallLibrary, name: str, shown: str
+) -> None:
     talk = new_conversation(library.store, ("Please check it.", "I did."), title="Barometer")
     lines = "".join(f"Row {number} says nothing.\n" for number in range(60))
-    file = Attachment("list.txt", "text/plain", text=f"{lines}The blue barometer is in box 60.")
+    file = Attachment(name, "text/plain", text=f"{lines}The blue barometer is in box 60.")
     asked, answered = talk.messages
     asked = replace(asked, blocks=(*asked.blocks, file))
     added = MessagesAdded((asked, answered))
     library.store.save(*(added if type(each) is MessagesAdded else each for each in talk.changes))
-    found = library.recall("Which box is the blue barometer in?")
-    context = SelectionContext(NOWHERE, WHO, frozenset())
+    found = library.recall(BOX)
+    context = SelectionContext(NOWHERE, BOX, frozenset())
     (part,) = select_recalled(found, RecallSettings(), context, RecallRoom(1_200, 0, 0)).parts
     turn = next(each.text for each in part.pieces if "barometer is in" in each.text)
-    assert '    File "list.txt":\n    > …\n' in turn
+    label = f'File "{shown}":'
+    assert f"    {label}\n    > …\n" in turn
     assert "    User:\n    > Please check it.\n" in turn
     assert turn.count("says nothing") < 10
+    (answer, *_) = library.recall_service.answers(BOX, (), NOWHERE, 6) or ()
+    assert answer.question.endswith(f"{label}\nThe blue barometer is in box 60.")
+    briefs = Briefs(library.store, AnswerFinder(library.store, library.service))
+    assert f"> **You:** Please check it.\n> {label}\n> Row 0" in briefs.write(BOX, 2000)
+    assert (
+        f"> **You:** Please check it.\n>\n> {label}\n> Row 0" in briefs.of_turns(talk.exchanges)[0]
+    )
+    found = library.recall(BOX, talk.conversation.id, segment_of(talk))
+    settings, room = RecallSettings(auto_rag_relevance_threshold=0.0), RecallRoom(0, 400, 0)
+    parts = select_recalled(found, settings, context, room).parts
+    (quoted,) = [each.text for part in parts for each in part.pieces if "box 60" in each.text]
+    assert quoted.startswith(f"- {label[:-1]} · message {asked.id} · ")
 
 
 def test_saved_texts_are_found_among_the_facts(library: RecallLibrary) -> None:
