@@ -219,10 +219,7 @@ class QuoteUnit:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedFact:
-    """A current fact; `is_shown` when its turn is on the visible path.
-
-    `replaces` is the exchange that states what it replaced.
-    """
+    """A current fact; `is_shown` when its turn is on the visible path, `replaces` what states the former one."""
 
     match: MatchScore
     text: str
@@ -236,10 +233,7 @@ class RetrievedFact:
 
 @dataclass(frozen=True, slots=True)
 class QuotableText:
-    """A message, or the text of a file in it, that can be quoted, as its units in reading order.
-
-    `file` is the name of the file, "" for what somebody wrote.
-    """
+    """A message that can be quoted, or the text of its file of a name, as units in reading order."""
 
     is_user: bool
     units: tuple[QuoteUnit, ...]

@@ -181,7 +181,8 @@ def metadata_updates(found: ImportedConversation, known: ExistingConversation) -
         changes.append(
             ConversationEdited(conversation.id, title=found.title, title_origin=found.title_origin)
         )
-    if added := tuple(tag for tag in found.tags if tag not in known.tags):
+    added = tuple(tag for tag in found.tags if tag not in known.tags)
+    if added and found.source == OWN_SOURCE:  # of other programs only new conversations get them
         changes.append(TagsChanged(conversation.id, added))
     if found.source == OWN_SOURCE and is_newer:
         flags = {

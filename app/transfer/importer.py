@@ -293,8 +293,7 @@ class ConversationImporter:
             self._messages_here.get(here, ())
         ):
             new, duplicates = [], len(found.messages)  # another record of it, with other ids
-        is_own = found.source == OWN_SOURCE
-        changes = metadata_updates(found if is_own else replace(found, tags=()), known)
+        changes = metadata_updates(found, known)
         if not new:
             if not known.conversation.private:
                 exchanges = self._exchanges.of(here) if found.summaries else ()
