@@ -31,9 +31,7 @@ _STANDS_OUT = 2.6  # deviations of the statements, beyond which a cosine adds to
 _SLOPE = 3.0  # log odds for a deviation
 _MOST_BY_MEANING = 0.5  # relevance of what meaning alone finds: worth a hint, not a quotation
 _KINDS = (PassageKind.FACT, PassageKind.MEMORY)
-Newer = Mapping[
-    PassageId, tuple[float, ExchangeId]
-]  # facts, with the best turn they are newer than
+Newer = Mapping[PassageId, tuple[float, ExchangeId]]  # by fact: the best turn it is newer than
 
 
 class FactRecall:
