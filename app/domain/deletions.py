@@ -57,13 +57,15 @@ class MessagesForgotten(Deletion):
     """The deletion of the content of messages and of everything derived from it.
 
     The messages keep their places, so that links, branches and origins stay valid, unless it `removes`
-    them. `title` replaces a title that was made from the conversation's text.
+    them. `title` replaces a title that was made from the conversation's text. Journals of earlier versions
+    have the message whose branch is `shown` afterwards, if the one shown so far is removed.
     """
 
     conversation_id: ConversationId
     message_ids: tuple[MessageId, ...]
     title: str
     removes: bool = False
+    shown: MessageId | None = None
 
 
 @dataclass(frozen=True, slots=True)

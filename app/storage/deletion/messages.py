@@ -129,6 +129,8 @@ def _show_what_is_left(
     )
     if leaf not in ids:
         return
+    if change.shown in parents:
+        leaf = change.shown
     while leaf in ids:
         leaf = parents.get(leaf)
     children = {parent: each for each, parent in sorted(parents.items()) if each not in ids}

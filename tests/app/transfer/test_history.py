@@ -22,6 +22,7 @@ from app.domain.changes import (
     SummaryPut,
 )
 from app.domain.conversations import Text
+from app.domain.deletions import MessagesForgotten
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.transfer import ImportedConversation, Skipped
@@ -480,6 +481,19 @@ def test_undoing_an_import_shows_the_branch_that_was_shown_before_it(
     ImportHistory(store).undo(report.number)
     assert _tree(store) == before
     assert check(store).problems == ()
+
+
+def test_a_removal_by_an_earlier_version_shows_the_branch_that_it_names(
+    store: Store, tmp_path: Path
+) -> None:
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _MORE)])])
+    (here,) = Conversations(store).listed()
+    own = [each.id for each in Exchanges(store).messages_in(here.id)]
+    store.save(ConversationEdited(here.id, visible_leaf_id=own[5]))
+    add = replace(Exchanges(store).messages_in(here.id)[1], id=store.ids.message(), uid="other")
+    store.save(MessagesAdded((add,)))
+    store.save(MessagesForgotten(here.id, (own[5],), "bread", removes=True, shown=add.id))
+    assert Conversations(store).get(here.id).visible_leaf_id == add.id
 
 
 def test_a_forgotten_message_does_not_count_and_stays_gone(store: Store, tmp_path: Path) -> None:
