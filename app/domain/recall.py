@@ -219,7 +219,7 @@ class QuoteUnit:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedFact:
-    """A current fact; `is_shown` when its turn is on the visible path, `replaces` what states the former one."""
+    """A current fact; `is_shown` when its turn is on the visible path, `replaces` the turns that state former ones."""
 
     match: MatchScore
     text: str
@@ -228,7 +228,7 @@ class RetrievedFact:
     exchange_id: ExchangeId | None
     message_id: MessageId | None
     is_shown: bool = True
-    replaces: ExchangeId | None = None
+    replaces: frozenset[ExchangeId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

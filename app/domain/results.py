@@ -68,11 +68,15 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class FoundAnswer:
-    """A result with what was said: of a turn both sides, of another passage its text as `reply`."""
+    """A result with what was said: of a turn both sides, of another passage its text as `reply`.
+
+    `newer` are the facts that replaced what it states.
+    """
 
     result: SearchResult
     question: str
     reply: str
+    newer: "tuple[FoundAnswer, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,11 +228,12 @@ class _Selector:
         what a quoted turn states; they come first.
         """
         taken = 0
-        for fact in sorted(facts, key=lambda each: each.replaces not in self._exchanges):
-            is_due = are_asked_for or fact.replaces in self._exchanges
+        for fact in sorted(facts, key=lambda each: self._exchanges.isdisjoint(each.replaces)):
+            older = fact.replaces & self._exchanges
+            is_due = are_asked_for or bool(older)
             numbers = self._context.turn_numbers
             number = numbers.get(fact.exchange_id) if fact.exchange_id is not None else None
-            piece = recalled_text.fact_piece(fact, number)
+            piece = recalled_text.fact_piece(fact, number, older)
             why_not = (
                 self._why_not.unwanted(fact.match)
                 or self._repeated(fact.text)

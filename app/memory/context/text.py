@@ -56,7 +56,10 @@ _HINT_BYTES, _HINT_TITLE_CHARS = 110, 30
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
 
-def fact_piece(found: RetrievedFact, turn_number: int | None) -> PromptPiece:
+def fact_piece(
+    found: RetrievedFact, turn_number: int | None, older: Collection[ExchangeId] = ()
+) -> PromptPiece:
+    """Return a fact; it is newer than the turns `older`."""
     place = ""
     if found.conversation_id is not None:
         if found.match.kind is PassageKind.MEMORY:
@@ -65,8 +68,8 @@ def fact_piece(found: RetrievedFact, turn_number: int | None) -> PromptPiece:
             found.conversation_id, turn_number, found.exchange_id, is_shown=found.is_shown
         )
         place += f" · {link}"
-    if found.replaces is not None:
-        place += f" · newer than exchange {found.replaces}"
+    if older:
+        place += f" · newer than exchange {', '.join(map(str, sorted(older)))}"
     head = f"- {found.match.kind.value} {found.match.passage_id} · {_date(found.said_at)}{place}\n"
     return PromptPiece(head + _quoted(found.text), found.conversation_id, found.match.passage_id)
 

@@ -9,7 +9,9 @@ from app.domain.passages import PassageKind
 from app.domain.recall import QuoteUnit
 from app.domain.results import FoundAnswer, SearchResult
 from app.domain.text import is_question
-from app.memory.recall.quotation import CUT, excerpt, of_file
+from app.domain.translation import tr
+from app.domain.turns import NAMELESS
+from app.memory.recall.quotation import CUT, excerpt, file_label, of_file
 from app.memory.recall.ranking import PreparedQuery, prepare
 from app.memory.recall.retrieved import quotable
 from app.memory.search.service import SearchService
@@ -140,8 +142,14 @@ def quoted_answers(
         for number, places in sorted(_chosen(texts, limit_chars).items()):
             said_there = texts[number]
             text = excerpt(said_there.units, places).strip(f"{CUT} \n")
-            sides[said_there.is_user].append(of_file(said_there.file, text))
+            sides[said_there.is_user].append(_of_file_shown(said_there.file, text))
         yield FoundAnswer(result, "\n\n".join(sides[True]), "\n\n".join(sides[False]))
+
+
+def _of_file_shown(name: str, text: str) -> str:
+    """Return a quotation of a file as that of the file, in the language of the window."""
+    form = tr("Attached file") if name == NAMELESS else tr("File {name}")
+    return f"{file_label(name, form)}:\n{text}" if name else text
 
 
 def _read(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, islice
+from types import MappingProxyType
 
 import numpy as np
 
@@ -31,7 +32,9 @@ _STANDS_OUT = 2.6  # deviations of the statements, beyond which a cosine adds to
 _SLOPE = 3.0  # log odds for a deviation
 _MOST_BY_MEANING = 0.5  # relevance of what meaning alone finds: worth a hint, not a quotation
 _KINDS = (PassageKind.FACT, PassageKind.MEMORY)
-Newer = Mapping[PassageId, tuple[float, ExchangeId]]  # by fact: the best turn it is newer than
+Newer = Mapping[
+    PassageId, Mapping[ExchangeId, float]
+]  # by fact: the turns it is newer than, with their relevance
 
 
 class FactRecall:
@@ -55,10 +58,13 @@ class FactRecall:
             return ()
         turns = {each.exchange_id: each.match.relevance for each in retrieval.found.turns}
         left_out = refused(retrieval.verdicts)
-        newer = self.newer_than(turns)
+        newer = self.newer_than(turns, left_out, boundary)
         ranked = retrieval.unquoted(self.ranked(prepared, left_out, limit, boundary, newer))
-        found = self._retrieved(ranked, retrieval)
-        return first_facts([replace(each, replaces=_older(each, newer)) for each in found], limit)
+        found = [
+            replace(each, replaces=frozenset(newer.get(each.match.passage_id, ())))
+            for each in self._retrieved(ranked, retrieval)
+        ]
+        return first_facts(found, limit)
 
     def all_facts(self, retrieval: Retrieval, boundary: Boundary) -> tuple[RetrievedFact, ...]:
         """Return facts and saved texts inside a boundary, whatever they are about; see `listed`."""
@@ -113,7 +119,12 @@ class FactRecall:
         return tuple(found)
 
     def ranked(
-        self, prepared: PreparedQuery, left_out: IdSet, limit: int, boundary: Boundary, newer: Newer
+        self,
+        prepared: PreparedQuery,
+        left_out: IdSet,
+        limit: int,
+        boundary: Boundary,
+        newer: Newer = MappingProxyType({}),
     ) -> list[Ranked]:
         """Return the `newer` facts, then others, each kind best first, with more than `limit` of each.
 
@@ -129,24 +140,22 @@ class FactRecall:
                 found_here = _with_meaning(self._by_origin(found_here), prepared.vector)
                 ranked += best_by_passage(found_here, limit + _CONSIDERED)
         known = {passage_id_of(each.part_id): each for each in ranked}
-        shown = sides[PassageKind.FACT].without(left_out)
         first = []
-        for fact, (relevance, _) in newer.items():
-            if fact in shown and boundary.holds(fact):
-                own = known.pop(fact, Ranked(part_id(fact, 0), 0.0, 0.0, None, 0.0))
-                first.append(own.with_relevance(max(own.relevance, relevance)))
+        for fact, turns in newer.items():
+            own = known.pop(fact, Ranked(part_id(fact, 0), 0.0, 0.0, None, 0.0))
+            first.append(own.with_relevance(max(own.relevance, *turns.values())))
         return [*first, *known.values()]
 
-    def turns_of(self, ranked: Sequence[Ranked]) -> Mapping[ExchangeId, float]:
-        """Return the relevance of ranked turns by exchange."""
-        found = {passage_id_of(each.part_id): each.relevance for each in reversed(ranked)}
-        heads = self._reads.heads(found).items()
-        return {own.exchange_id: found[each] for each, own in heads if own.exchange_id is not None}
-
-    def newer_than(self, turns: Mapping[ExchangeId, float]) -> Newer:
-        """Return the facts that replaced what turns of these relevances (0-1) state."""
-        newer = self._facts.newer_than(turns) if turns else ()
-        return dict(sorted((fact, (turns[turn], turn)) for fact, turn in newer))
+    def newer_than(
+        self, turns: Mapping[ExchangeId, float], left_out: IdSet, boundary: Boundary
+    ) -> Newer:
+        """Return the facts inside a boundary that replaced what turns of these relevances (0-1) state."""
+        newer: dict[PassageId, dict[ExchangeId, float]] = {}
+        shown = self._search.pools().sides[PassageKind.FACT].without(left_out)
+        for fact, turn in self._facts.newer_than(turns) if turns else ():
+            if fact in shown and boundary.holds(fact):
+                newer.setdefault(fact, {})[turn] = turns[turn]
+        return newer
 
     def _by_origin(self, ranked: Sequence[Ranked]) -> list[Ranked]:
         """Return statements with more relevance than ones by patterns have, unless they are that.
@@ -164,11 +173,6 @@ class FactRecall:
 
     def known(self, ranked: Iterable[Ranked]) -> Mapping[PassageId, KnownFact]:
         return self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)
-
-
-def _older(fact: RetrievedFact, newer: Newer) -> ExchangeId | None:
-    """Return the turn that states what a fact replaced."""
-    return newer[fact.match.passage_id][1] if fact.match.passage_id in newer else None
 
 
 def _with_meaning(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[Ranked]:

@@ -81,8 +81,8 @@ def excerpt(units: Sequence[QuoteUnit], chosen: Collection[int]) -> str:
     return f"{text}{_gap(units, last)}{CUT}" if 0 <= last < len(units) - 1 else text
 
 
-def file_label(name: str) -> str:
-    return f"File {quoted_title(name)}"
+def file_label(name: str, form: str = "File {name}") -> str:
+    return form.format(name=quoted_title(name))
 
 
 def quoted_title(title: str, chars: int = TITLE_CHARS) -> str:

@@ -12,7 +12,7 @@ from itertools import chain, islice
 
 from app.domain.conversations import ANY_RECALL, RecallChoice
 from app.domain.errors import MemoryOff
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, passage_id_of
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, part_id, passage_id_of
 from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.domain.recall import (
     RecallSettings,
@@ -154,7 +154,7 @@ class RecallService:
         if not choice.mentioned:
             named = self._named_recall.ranked(question, recent, scope, excluded, boundary, limit)
             if listed := self._listed(named):
-                return self._still_within(boundary, listed)
+                return self._with_newer(self._still_within(boundary, listed), excluded, boundary)
         prepared = prepare(self._search, question, recent)
         if prepared is None:
             return None
@@ -166,13 +166,37 @@ class RecallService:
             scope = SearchScope(own.without(excluded | self._search.pools().separate), IdSet())
         ranked = self._without_repeats(prepared, scope)
         if not choice.mentioned:
-            newer = self._fact_recall.newer_than(self._fact_recall.turns_of(ranked[:limit]))
-            known = self._fact_recall.ranked(prepared, excluded, limit, boundary, newer)
+            known = self._fact_recall.ranked(prepared, excluded, limit, boundary)
             filed = self._document_recall.ranked(prepared, excluded, boundary)
         best_first = self._best_first(prepared, (known, ranked, filed), verdicts, limit)
         similarities = self._similarities(question)
         quoted = [*quoted_answers(self._passages, best_first, prepared, similarities)]
-        return self._still_within(boundary, quoted)
+        return self._with_newer(self._still_within(boundary, quoted), excluded, boundary)
+
+    def _with_newer(
+        self, answers: Sequence[FoundAnswer], excluded: IdSet, boundary: Boundary
+    ) -> Sequence[FoundAnswer]:
+        """Return turns with the facts that replaced what they state."""
+        turns = {
+            each.result.exchange_id: each.result.relevance
+            for each in answers
+            if each.result.kind is PassageKind.TURN and each.result.exchange_id is not None
+        }
+        now_within = self._search.boundaries.of(boundary.uid)
+        newer = self._fact_recall.newer_than(turns, excluded, now_within)
+        ranked = [
+            Ranked(part_id(each, 0), 0.0, max(of.values()), None, 0.0) for each, of in newer.items()
+        ]
+        facts = {each.result.passage_id: each for each in self._listed(ranked)}
+        return [
+            replace(
+                each,
+                newer=tuple(
+                    fact for id_, fact in facts.items() if each.result.exchange_id in newer[id_]
+                ),
+            )
+            for each in answers
+        ]
 
     def _listed(self, ranked: Sequence[Ranked]) -> Sequence[FoundAnswer]:
         """Return passages as they are, by their beginning."""

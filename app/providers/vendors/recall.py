@@ -42,6 +42,11 @@ _NOTHING = tr(
 _NOTHING_ASKED = tr("This names nothing to look up. Ask about something from your conversations.")
 _STATED = tr("I found nothing earlier about that. Your message is stored.")
 _YOU, _REPLY, _SAVED, _FACT = tr("You:"), tr("Reply:"), tr("Saved memory"), tr("Fact")
+_KINDS = {
+    PassageKind.FACT: tr("fact {number}"),
+    PassageKind.MEMORY: tr("memory {number}"),
+    PassageKind.DOCUMENT: tr("document {number}"),
+}
 
 # Raises MemoryOff; None for a question that names nothing to look up.
 FindAnswers = Callable[
@@ -86,7 +91,9 @@ class RecallModel:
             parts = [f"*{_NO_IMAGES}*{_END}", *parts]
         if not any(each.model == RECALL_MODEL for each in request.messages):
             parts.append(f"*{_NO_MODEL}*")
-        self._remember(question.conversation_id, [each.result for each in quoted])
+        shown = (each.result for answer in quoted for each in (answer, *answer.newer))
+        by_passage = {each.passage_id: each for each in shown}
+        self._remember(question.conversation_id, list(by_passage.values()))
         for part in parts:
             yield Text(part)
         yield Finished(FinishReason.STOP)
@@ -176,8 +183,15 @@ def _section(asked: str, answers: Sequence[FoundAnswer]) -> str:
     """Return the quotations from one conversation, each followed by its source."""
     lines = []
     for number, answer in enumerate(answers):
-        lines.append(f"{_blockquote(answer)}\n{_source(asked, answer, is_first=not number)}\n")
+        source = _source(asked, answer, is_first=not number)
+        newer = f"\n{_newer(answer)}" if answer.newer else ""
+        lines.append(f"{_blockquote(answer)}\n{source}\n{newer}")
     return "\n".join(lines) + "\n"
+
+
+def _newer(answer: FoundAnswer) -> str:
+    """Return the facts that replaced what a quotation states, as list items."""
+    return "".join(_line(each, tr("Newer: {source}")) for each in answer.newer)
 
 
 def _blockquote(answer: FoundAnswer) -> str:
@@ -202,19 +216,20 @@ def _source(asked: str, answer: FoundAnswer, *, is_first: bool) -> str:
     return _linked(result, label) + more
 
 
-def _line(answer: FoundAnswer) -> str:
-    """Return a possibly related passage as a list item."""
+def _line(answer: FoundAnswer, form: str = "{source}") -> str:
+    """Return a passage as a list item, after its source, and what replaced what it states."""
     lines = (line[lead_chars(line) :] for line in _said(answer).splitlines())
     text = one_line(strip_markdown("\n".join(lines)), _LINE_CHARS)
     result = answer.result
-    return f"- {_linked(result, _label(result))}: {text}\n"
+    label = form.format(source=_label(result))
+    return f"- {_linked(result, label)}: {text}\n{_newer(answer)}"
 
 
 def _label(result: SearchResult) -> str:
     """Return title and date, and the id of a fact, memory or passage, which `app.storage.deletion.redaction` reads."""
     title = _SAVED if result.kind is PassageKind.MEMORY else result.conversation_title
-    known = result.kind in (PassageKind.FACT, PassageKind.MEMORY, PassageKind.DOCUMENT)
-    end = f" · {result.kind.value} {result.passage_id}" if known else ""
+    known = _KINDS.get(result.kind)
+    end = f" · {known.format(number=result.passage_id)}" if known else ""
     return f"{title or _FACT}, {format_day(result.created_at)}{end}"
 
 

@@ -27,7 +27,7 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"?')
 _OF_PREVIEW = re.compile(r"^\*\*.*\*\* · ", re.MULTILINE)
 _LINK = r"commonplace://(\w+)/\d+(?:\?exchange=(\d+))?"
 _LABEL = r"(?:\\.|[^\\\[\]])*?"
-_ID = r" · (?:fact|memory|document) (\d+)"
+_ID = r" · \w+ (\d+)"  # the kind in the language of the window
 _OLD_SOURCE = re.compile(rf"(?:Fact|Memory) (\d+) · |{_LINK}")
 _CITATION = re.compile(  # as `app.providers.vendors.recall` writes it
     rf"(?:- )?(?:\[{_LABEL}(?:{_ID})?\]\({_LINK}\)|{_LABEL}{_ID}(?=$|: ))"

@@ -157,6 +157,18 @@ def test_facts_and_memories_are_cited_by_their_id_and_quoted_once() -> None:
         assert reply_of(RecallModel(lambda *_, each=both: each), "x?").count(FACT.snippet) == 1
 
 
+def test_what_replaced_a_statement_stands_below_it() -> None:
+    (now,) = found(replace(FACT, snippet="It is called Max."))
+    for turn, before in (
+        (RESULT, "Herbs, 1 Mar 2026](commonplace://7/3) · How"),
+        (BIKES, "Bicycles"),
+    ):
+        (old,) = found(turn)
+        said = reply_of(RecallModel(lambda *_, each=old: [replace(each, newer=(now,))]), "basil?")
+        line = "\n- [Newer: Herbs, 1 Mar 2026 · fact 57](commonplace://7/3): It is called Max.\n"
+        assert said.index(before) < said.index(line)
+
+
 def test_turns_of_one_conversation_are_grouped_best_first() -> None:
     other = replace(
         RESULT, conversation_id=ConversationId(8), conversation_title="Roots", snippet="Dig."

@@ -13,7 +13,7 @@ from app.check import check
 from app.domain.changes import FactPut, MessagesAdded
 from app.domain.conversations import Attachment
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
-from app.domain.ids import ConversationId, PassageId
+from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import (
     RecalledItem,
@@ -123,15 +123,14 @@ def test_a_fact_is_as_relevant_as_the_turn_that_states_what_it_replaced(
     library.fact(CAT, library.about_cat, valid_until=AT, superseded_by=middle.id)
     turn = library.about_cat.exchanges[0].id
     found = library.recall(WHO)
-    assert [(each.text, each.replaces) for each in found.facts] == [(now.text, turn)]
+    assert [(each.text, each.replaces) for each in found.facts] == [(now.text, {turn})]
     assert found.facts[0].match.relevance == found.history[0].match.relevance
     chosen = selected(found)
     assert (RecallLayer.FACT, now.id) in chosen
     assert later.exchanges[0].id not in [
         each.exchange_id for each in chosen.values() if each.layer is RecallLayer.HINT
     ]
-    answers = library.recall_service.answers(WHO, (), NOWHERE, 10) or ()
-    assert now.text in [each.reply for each in answers]
+    assert newer_facts(library, WHO)[turn] == [now.text]
     assert all(not each.replaces for each in library.recall("How do bees find home?").facts)
     library.feedback.give(now.id, Verdict.NEVER)
     assert (RecallLayer.FACT, now.id) not in selected(library.recall(WHO))
@@ -157,14 +156,44 @@ def test_what_replaced_a_quoted_statement_is_quoted_beside_many_other_facts(
             now.id
         ][:limit]
         assert sum(layer is RecallLayer.FACT for layer, _ in selected(less, limit)) == count
-    answers = library.recall_service.answers(WHO, (), NOWHERE, 6) or ()
-    assert now.text in [each.reply for each in answers]
+    assert newer_facts(library, WHO)[library.about_cat.exchanges[0].id] == [now.text]
+
+
+def test_each_outdated_turn_has_its_correction_and_one_fact_corrects_several(
+    library: RecallLibrary,
+) -> None:
+    now: dict[ExchangeId, str] = {}
+    both = library.fact("Dr. Berger looks after all pets")
+    for number in range(5):
+        said = f"The vet of my cat Minka, number {number}, is doctor Arden {number}."
+        talk = add_conversation(library.store, (said, f"Noted, number {number}."))
+        fact = both if number < 2 else library.fact(f"Since June it is Berger {number}")
+        library.fact(said, talk, valid_until=AT, superseded_by=fact.id)
+        now[talk.exchanges[0].id] = fact.text
+    newer = newer_facts(library, WHO)
+    assert now.keys() <= newer.keys()
+    assert {each: newer[each] for each in now} == {each: [text] for each, text in now.items()}
+    settings, context = RecallSettings().widest(), SelectionContext(NOWHERE, WHO, frozenset())
+    found = library.recall_service.retrieve(WHO, None, SegmentContext(), settings)
+    chosen = select_recalled(found, settings, context, RecallRoom(1_200, 0, 0))
+    (line,) = [each.text for part in chosen.parts for each in part.pieces if both.text in each.text]
+    assert f" · newer than exchange {', '.join(map(str, list(now)[:2]))}\n" in line
+
+
+def newer_facts(library: RecallLibrary, question: str) -> dict[ExchangeId | None, list[str]]:
+    """Return the texts of newer facts of each turn that Recall answers with."""
+    answers = library.recall_service.answers(question, (), NOWHERE, 6) or ()
+    return {
+        each.result.exchange_id: [newer.reply for newer in each.newer]
+        for each in answers
+        if each.result.kind is PassageKind.TURN
+    }
 
 
 def test_a_turn_that_states_old_and_new_is_not_older_than_itself(library: RecallLibrary) -> None:
     now = library.fact("Bell looks after Minka now", library.about_cat)
     library.fact(CAT, library.about_cat, valid_until=AT, superseded_by=now.id)
-    assert [(each.text, each.replaces) for each in library.recall(WHO).facts] == [(now.text, None)]
+    assert [(each.text, each.replaces) for each in library.recall(WHO).facts] == [(now.text, set())]
 
 
 def selected(
@@ -198,7 +227,8 @@ def test_the_text_of_a_file_is_quoted_as_that_of_the_file(
     assert "    User:\n    > Please check it.\n" in turn
     assert turn.count("says nothing") < 10
     (answer, *_) = library.recall_service.answers(BOX, (), NOWHERE, 6) or ()
-    assert answer.question.endswith(f"{label}\nThe blue barometer is in box 60.")
+    own_label = label if name.strip() else "Attached file:"
+    assert answer.question.endswith(f"{own_label}\nThe blue barometer is in box 60.")
     briefs = Briefs(library.store, AnswerFinder(library.store, library.service))
     assert f"> **You:** Please check it.\n> {label}\n> Row 0" in briefs.write(BOX, 2000)
     assert (

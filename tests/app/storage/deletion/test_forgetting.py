@@ -310,10 +310,11 @@ def test_a_question_that_looks_like_a_fact_shields_no_citation() -> None:
         f"> {MULE}\n\n{fact}\n",
         f"- {fact}: {MULE}\n",
         f"- Saved memory, 3 May 2026 · memory 7: {MULE}\n",
+        f"- [Neuer: Talk, 3. Mai 2026 · Fakt 7](commonplace://3/0): {MULE}\n",
     ):
         assert redact_answer(kept, context) == kept, "fact 7 stays"
-    gone = f"- Saved memory, 3 May 2026 · memory 9: {OIL}\n"
-    assert redact_answer(gone, context) == f"- {FORGOTTEN}\n"
+    for source in ("Saved memory, 3 May 2026 · memory 9", "Neuer: Fakt, 3. Mai 2026 · Fakt 9"):
+        assert redact_answer(f"- {source}: {OIL}\n", context) == f"- {FORGOTTEN}\n"
 
 
 # -- facts and memories in Recall's answers
