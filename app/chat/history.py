@@ -15,7 +15,7 @@ from app.domain.conversations import Exchange, Message, Role
 from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.records.facts import BY_USER
-from app.domain.turns import TurnMarkdown, turn_text
+from app.domain.turns import TurnMarkdown, turn_markdown
 from app.language.extractive import summarize_conversation
 from app.memory.context.plan import (
     FULL_SHARE,
@@ -279,12 +279,11 @@ def extract(turns: Sequence[TurnMarkdown]) -> str:
 
 def markdown_of(messages: Sequence[Message]) -> TurnMarkdown:
     """Return both sides of a turn."""
-    words = turn_text(
+    return turn_markdown(
         (message.role, message.blocks)
         for message in messages
         if message.role in (Role.USER, Role.ASSISTANT)
     )
-    return TurnMarkdown(words.user, words.assistant)
 
 
 def past_position(segment: Sequence[Exchange], before: StoredPrompt | None) -> tuple[int, int]:

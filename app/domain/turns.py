@@ -203,10 +203,31 @@ class TurnText:
 
 @dataclass(frozen=True, slots=True)
 class TurnMarkdown:
-    """The question and the answer of a turn as Markdown; either may be empty."""
+    """The question and the answer of a turn as Markdown; either may be empty.
+
+    `files` are the names and texts of attached files, whose words are not those of either side.
+    """
 
     asked: str
     answered: str
+    files: tuple[tuple[str, str], ...] = ()
+
+
+def turn_markdown(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnMarkdown:
+    """Return both sides of a turn; without own words the question is the names of its files."""
+    said = list(messages)
+    own = turn_text(
+        (role, [each for each in blocks if not isinstance(each, Attachment)])
+        for role, blocks in said
+    )
+    files = tuple(
+        (each.name.strip() or NAMELESS, each.text)
+        for _, blocks in said
+        for each in blocks
+        if isinstance(each, Attachment)
+    )
+    asked = own.user or ", ".join(name for name, _ in files)
+    return TurnMarkdown(asked, own.assistant or own.calls, files)
 
 
 def turn_text(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnText:

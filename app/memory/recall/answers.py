@@ -9,9 +9,9 @@ from app.domain.passages import PassageKind
 from app.domain.recall import QuoteUnit
 from app.domain.results import FoundAnswer, SearchResult
 from app.domain.text import is_question
-from app.domain.translation import tr
+from app.domain.translation import quoted, tr
 from app.domain.turns import NAMELESS
-from app.memory.recall.quotation import CUT, excerpt, file_label, of_file
+from app.memory.recall.quotation import CUT, excerpt, of_file, safe_title
 from app.memory.recall.ranking import PreparedQuery, prepare
 from app.memory.recall.retrieved import quotable
 from app.memory.search.service import SearchService
@@ -149,7 +149,7 @@ def quoted_answers(
 def _of_file_shown(name: str, text: str) -> str:
     """Return a quotation of a file as that of the file, in the language of the window."""
     form = tr("Attached file") if name == NAMELESS else tr("File {name}")
-    return f"{file_label(name, form)}:\n{text}" if name else text
+    return f"{form.format(name=quoted(safe_title(name)))}:\n{text}" if name else text
 
 
 def _read(

@@ -81,13 +81,18 @@ def excerpt(units: Sequence[QuoteUnit], chosen: Collection[int]) -> str:
     return f"{text}{_gap(units, last)}{CUT}" if 0 <= last < len(units) - 1 else text
 
 
-def file_label(name: str, form: str = "File {name}") -> str:
-    return form.format(name=quoted_title(name))
+def file_label(name: str) -> str:
+    return f"File {quoted_title(name)}"
 
 
 def quoted_title(title: str, chars: int = TITLE_CHARS) -> str:
     """Return a title or name for a prompt; a password in it is hidden."""
-    return f'"{one_line(sanitize(masked(title)), chars)}"'
+    return f'"{safe_title(title, chars)}"'
+
+
+def safe_title(title: str, chars: int = TITLE_CHARS) -> str:
+    """Return a title or name in one line; a password in it is hidden."""
+    return one_line(sanitize(masked(title)), chars)
 
 
 def of_file(name: str, text: str) -> str:

@@ -70,9 +70,12 @@ class _FoundResult:
 
     @property
     def question(self) -> str:
-        """The user's first message of the turn."""
-        asked = (each.text for each in self.text.parts if each.role is Role.USER and each.text)
-        return next(asked, "")
+        """The user's first message of the turn, without the text of files."""
+        asked = (each for each in self.text.parts if each.role is Role.USER and each.text)
+        for part in asked:
+            own = [text for file, text in part.by_source if not file]
+            return "\n\n".join(own) or ", ".join(file for file, _ in part.by_source)
+        return ""
 
     @property
     def message_id(self) -> MessageId | None:
@@ -112,13 +115,37 @@ class _FoundResult:
         rest = [each for each in self.text.said if each is not best]
         order = rest
         if best is not None:
-            is_shown = best.role is Role.USER and len(best.text) <= SNIPPET_CHARS
+            is_short = not best.pieces and len(best.text) <= SNIPPET_CHARS
+            is_shown = best.role is Role.USER and is_short
             order = [*rest, best] if is_shown or best.role is Role.SYSTEM else [best, *rest]
         for part in order:
-            if (cut := matching_snippet(part.shown, query)) is not None and cut.marks:
+            if cut := max(_cuts(part, query), key=lambda each: len(each.marks), default=None):
                 return cut
         answers = [each for each in order if each.role is not Role.USER] or order
-        return snippet(answers[0].shown, query) if answers else Snippet("")
+        if not answers:
+            return Snippet("")
+        file, text = _texts(answers[0])[0]
+        return _of_file(file, snippet(text, query))
+
+
+def _texts(part: PassagePart) -> Sequence[tuple[str, str]]:
+    """Return the texts of a part, files first, with their names."""
+    return part.pieces[::-1] or (("", part.shown),)
+
+
+def _cuts(part: PassagePart, query: SearchQuery) -> Iterator[Snippet]:
+    """Yield the excerpts of a part's texts that have words of a query."""
+    for file, text in _texts(part):
+        if (cut := matching_snippet(text, query)) is not None and cut.marks:
+            yield _of_file(file, cut)
+
+
+def _of_file(name: str, cut: Snippet) -> Snippet:
+    """Return the excerpt of a file after its name, as what somebody says stands after theirs."""
+    if not name:
+        return cut
+    head = f"{name}: "
+    return Snippet(head + cut.text, tuple((a + len(head), b + len(head)) for a, b in cut.marks))
 
 
 class _ResultCollector:

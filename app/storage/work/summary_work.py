@@ -15,7 +15,7 @@ from app.domain.conversations import Exchange, ExchangeStatus, Role
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.records.summaries import SummarySource
-from app.domain.turns import RECALL_MODEL, TurnMarkdown, turn_text
+from app.domain.turns import RECALL_MODEL, TurnMarkdown, turn_markdown
 from app.storage.engine.connection import Connection, among, grouped
 from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
@@ -41,7 +41,7 @@ def exchange_texts(
 ) -> dict[int, TurnMarkdown]:
     """Return both sides of exchanges, each message cut to its head and tail.
 
-    Without written text, the text is that of attachments and tools.
+    Without written text, it is the names of attached files and the calls of tools.
     """
     half = limit_chars // 2
     rows = cursor.rows(
@@ -59,7 +59,8 @@ def exchange_texts(
         if text:
             (user if role == Role.USER else assistant).append(text)
     texts = {
-        each: TurnMarkdown(*("\n\n".join(side) for side in both)) for each, both in sides.items()
+        each: TurnMarkdown("\n\n".join(asked), "\n\n".join(answered))
+        for each, (asked, answered) in sides.items()
     }
     silent = [each for each in exchange_ids if texts.get(each, NO_TEXT) == NO_TEXT]
     return texts | (_texts_of_blocks(cursor, silent, limit_chars) if silent else {})
@@ -79,10 +80,8 @@ def _texts_of_blocks(
         messages.setdefault(exchange_id, []).append((Role(role), text, blocks))
     texts = {}
     for exchange_id, own in messages.items():
-        turn = turn_text((role, blocks_of(text, blocks)) for role, text, blocks in own)
-        texts[exchange_id] = TurnMarkdown(
-            turn.user[:limit_chars], (turn.assistant or turn.calls)[:limit_chars]
-        )
+        turn = turn_markdown((role, blocks_of(text, blocks)) for role, text, blocks in own)
+        texts[exchange_id] = TurnMarkdown(turn.asked[:limit_chars], turn.answered[:limit_chars])
     return texts
 
 

@@ -1,13 +1,16 @@
 """Prepared compactions: before they are needed, once, by the model if there is one, never of private talk."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from app.chat.compactor import Compactor
-from app.chat.history import extract, joined
+from app.chat.history import extract, joined, markdown_of
 from app.chat.sent_turns import SentTurns
-from app.domain.changes import ExchangePut, PromptStored, SpendAdded
+from app.domain.changes import ExchangePut, MessagesAdded, PromptStored, SpendAdded
+from app.domain.conversations import Attachment
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
@@ -20,17 +23,24 @@ from app.storage.tables.summaries import Summaries
 from app.workers.background_model import Answer
 from app.workers.job_interface import IsCancelled
 from app.workers.prompts_and_answers import Prompt
-from tests.fakes.stored import AT, ConversationRecord, add_conversation, tables
+from tests.fakes.stored import AT, ConversationRecord, new_conversation, tables
 
 
 def long_conversation(
-    store: Store, limit_tokens: int, *, private: bool = False
+    store: Store, limit_tokens: int, *files: Attachment, private: bool = False
 ) -> ConversationRecord:
-    """Write sixty turns of about 100 tokens each, and the prompt of the last one."""
+    """Write sixty turns of about 100 tokens each, the first with files; and the last one's prompt."""
     turns = (
         (f"What of walk {each}? " * 9, f"Walk {each} went by the river. " * 7) for each in range(60)
     )
-    conversation = add_conversation(store, *turns, private=private)
+    conversation = new_conversation(store, *turns, private=private)
+    first, *others = conversation.messages
+    messages = (replace(first, blocks=(*first.blocks, *files)), *others)
+    added = (
+        MessagesAdded(messages) if type(c) is MessagesAdded else c for c in conversation.changes
+    )
+    store.save(*added)
+    conversation = replace(conversation, messages=messages)
     store.save(PromptStored(prompt_of(conversation, limit_tokens)))
     return conversation
 
@@ -118,6 +128,15 @@ def test_what_is_too_long_for_the_model_is_read_in_parts(store: Store) -> None:
     assert all(f"What of walk {each}?" in read for each in range(25)), "nothing is left out"
     assert "Notes 1." in model.asked[1].user
     assert len(tables(store)["spend"]) == 1 or len(tables(store)["spend"]) == len(model.asked)
+
+
+def test_a_file_is_read_as_a_file_and_its_sentences_are_nobodys(store: Store) -> None:
+    file = Attachment("list.txt", "text/plain", text="The walk by the river ends at box 60. " * 9)
+    talk = long_conversation(store, 7_500, file)
+    assert "box 60" not in extract([markdown_of(talk.messages[:2])])
+    model = FakeModel()
+    Compactor(store, Settings(store), model).prepare(talk.exchanges[-1].id)
+    assert re.search(r" attached file\]\nlist.txt\nThe walk by the river", model.asked[0].user)
 
 
 def test_only_expected_turns_are_prepared_when_they_end(store: Store) -> None:

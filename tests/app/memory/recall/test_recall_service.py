@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.chat.library import Library as Chats
 from app.check import check
+from app.domain import translation
 from app.domain.changes import FactPut, MessagesAdded
 from app.domain.conversations import Attachment
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
@@ -123,7 +124,7 @@ def test_a_fact_is_as_relevant_as_the_turn_that_states_what_it_replaced(
     library.fact(CAT, library.about_cat, valid_until=AT, superseded_by=middle.id)
     turn = library.about_cat.exchanges[0].id
     found = library.recall(WHO)
-    assert [(each.text, each.replaces) for each in found.facts] == [(now.text, {turn})]
+    assert [(each.text, each.replaces) for each in found.facts] == [(now.text, frozenset({turn}))]
     assert found.facts[0].match.relevance == found.history[0].match.relevance
     chosen = selected(found)
     assert (RecallLayer.FACT, now.id) in chosen
@@ -193,7 +194,9 @@ def newer_facts(library: RecallLibrary, question: str) -> dict[ExchangeId | None
 def test_a_turn_that_states_old_and_new_is_not_older_than_itself(library: RecallLibrary) -> None:
     now = library.fact("Bell looks after Minka now", library.about_cat)
     library.fact(CAT, library.about_cat, valid_until=AT, superseded_by=now.id)
-    assert [(each.text, each.replaces) for each in library.recall(WHO).facts] == [(now.text, set())]
+    assert [(each.text, each.replaces) for each in library.recall(WHO).facts] == [
+        (now.text, frozenset())
+    ]
 
 
 def selected(
@@ -209,7 +212,7 @@ def selected(
 
 @pytest.mark.parametrize(("name", "shown"), [("list.txt", "list.txt"), (" ", "attachment")])
 def test_the_text_of_a_file_is_quoted_as_that_of_the_file(
-    library: RecallLibrary, name: str, shown: str
+    library: RecallLibrary, name: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk = new_conversation(library.store, ("Please check it.", "I did."), title="Barometer")
     lines = "".join(f"Row {number} says nothing.\n" for number in range(60))
@@ -226,9 +229,14 @@ def test_the_text_of_a_file_is_quoted_as_that_of_the_file(
     assert f"    {label}\n    > …\n" in turn
     assert "    User:\n    > Please check it.\n" in turn
     assert turn.count("says nothing") < 10
-    (answer, *_) = library.recall_service.answers(BOX, (), NOWHERE, 6) or ()
-    own_label = label if name.strip() else "Attached file:"
+    with monkeypatch.context() as window:
+        window.setattr(translation, "_chosen", ["de"])
+        (answer, *_) = library.recall_service.answers(BOX, (), NOWHERE, 6) or ()
+    own_label = "Datei „list.txt“:" if name.strip() else "Angehängte Datei:"
     assert answer.question.endswith(f"{own_label}\nThe blue barometer is in box 60.")
+    assert answer.result.user_question == "Please check it."
+    assert answer.result.snippet.startswith(f"{shown}: …")
+    assert answer.result.snippet.endswith("The blue barometer is in box 60.")
     briefs = Briefs(library.store, AnswerFinder(library.store, library.service))
     assert f"> **You:** Please check it.\n> {label}\n> Row 0" in briefs.write(BOX, 2000)
     assert (
