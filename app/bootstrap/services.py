@@ -134,6 +134,7 @@ class Services:
         self.vector_search.start(self.recall.warm_up)
         self.maintenance.start()
         self.mcp_http.start()
+        self.compactor.start()
 
     def check(
         self,
@@ -284,9 +285,8 @@ class Services:
         self.project_proposals = ProjectProposals(store, settings, self.projects, self.topics)
         self.tools = toolbox.descriptions
         retrieve = RetrievalCache(store, self.recall.retrieve)
-        compactor = Compactor(store, settings, self.background_model)
-        self._closers.append(compactor.stop)
-        compactor.start()
+        self.compactor = Compactor(store, settings, self.background_model.for_reader)
+        self._closers.append(self.compactor.stop)
         history = HistoryReader(store)
         images = AttachedImages(self.attachments, self.models.sees_images)
         self.context_fetcher = ContextFetcher(
@@ -301,7 +301,7 @@ class Services:
                 toolbox,
                 self.presets,
                 self.projects,
-                compactor.expect,
+                self.compactor.expect,
                 images,
                 self.profile.lines_in,
             )

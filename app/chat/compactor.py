@@ -59,14 +59,17 @@ _SIDE_SHARE = 0.4  # of what is read at once, for one side of a turn
 class Compactor:
     """Prepares compactions after turns, in a thread of its own.
 
-    The background model is asked where one is chosen; without it, and where it fails, sentences are
-    extracted. Private conversations are skipped.
+    `model_for` returns who is asked, of the model to which a prompt was sent: the background model if
+    one is chosen, else that model itself, which has read these turns. Where it fails, sentences are
+    extracted, and where it costs nothing but would delay a message. Private conversations are skipped.
     """
 
-    def __init__(self, store: Store, settings: Settings, model: ModelClient | None = None) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, model_for: Callable[[str], ModelClient]
+    ) -> None:
         self._store = store
         self._settings = settings
-        self._model = model
+        self._model_for = model_for
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._prompts = Prompts(store)
@@ -74,6 +77,7 @@ class Compactor:
         self._turns = SentTurns(store)
         self._ended: queue.SimpleQueue[ExchangeId | None] = queue.SimpleQueue()
         self._expected: set[ExchangeId] = set()
+        self._sent_count = 0
         self._is_stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -94,6 +98,7 @@ class Compactor:
     def expect(self, exchange_id: ExchangeId) -> None:
         """Check an exchange when it ends; others, such as imported ones, are not checked."""
         self._expected.add(exchange_id)
+        self._sent_count += 1
 
     def prepare(self, exchange_id: ExchangeId) -> bool:
         """Prepare the compaction of an exchange's segment if it is long; return whether it was.
@@ -128,7 +133,7 @@ class Compactor:
         model = MODEL
         spent: tuple[SpendAdded, ...] = ()
         try:
-            text, model, spent = self._asked(before, turns, most)
+            text, model, spent = self._asked(self._model_for(sent.model), before, turns, most)
         except KnownError as error:
             _log.info("a compaction is extracted without a model: %s", error)
             text = joined(before, extract(turns), most)
@@ -143,15 +148,17 @@ class Compactor:
         )
 
     def _asked(
-        self, before: str, turns: Sequence[TurnMarkdown], most_tokens: int
+        self, model: ModelClient, before: str, turns: Sequence[TurnMarkdown], most_tokens: int
     ) -> tuple[str, str, tuple[SpendAdded, ...]]:
         """Return the model's text, its name and the last cost; earlier costs are stored.
 
         What is too long for one request is read in parts, each with the notes on the parts before.
         """
-        model = self._model
-        if model is None or not model.model:
-            return joined(before, extract(turns), most_tokens), MODEL, ()
+        sent_count, yields = self._sent_count, model.is_free
+
+        def is_cancelled() -> bool:
+            return self._is_stopping.is_set() or (yields and self._sent_count > sent_count)
+
         room_bytes = int(model.context_tokens() * _READ_SHARE) * _BYTES_PER_TOKEN
         spent: tuple[SpendAdded, ...] = ()
         for part in _parts(turns, room_bytes):
@@ -161,7 +168,7 @@ class Compactor:
                 "compaction", [*notes, *part], words=str(int(most_tokens * _WORDS_PER_TOKEN))
             )
             purpose = WorkerName.CONVERSATION_SUMMARIZER
-            answer = model.ask(prompt, purpose, self._is_stopping.is_set)
+            answer = model.ask(prompt, purpose, is_cancelled)
             before, spent = answer.text.strip(), (answer.spent,)
         return before, model.model, spent
 

@@ -173,7 +173,8 @@ _ALL = (
     Setting("default_model", str, "recall:", _P.MODELS, "Default model",
             "The model of new conversations, as PROVIDER:MODEL. recall: is built in."),
     Setting("background_model", str, None, _P.MODELS, "Model for background work",
-            "The model that summarizes and extracts facts. None uses the built-in methods on this computer.",
+            "The model that summarizes and extracts facts. None uses the built-in methods on this computer; "
+            "what stands for the oldest turns of a long conversation is then made by its own model.",
             optional=True, pattern=_MODEL, pattern_text="PROVIDER:MODEL of a configured provider"),
     Setting("embedder", str, "builtin", _P.MODELS, "Model for search by meaning",
             "The search model. builtin (English), builtin-multilingual (some 100 languages) and onnx: "

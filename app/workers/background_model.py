@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -90,6 +91,11 @@ class ModelClient(Protocol):
         """PROVIDER:MODEL as chosen now, "" for none. Never blocks."""
         ...
 
+    @property
+    def is_free(self) -> bool:
+        """Whether its requests cost nothing. Never blocks."""
+        ...
+
     def context_tokens(self) -> int:
         """Return the size of the context window in tokens. May block."""
         ...
@@ -123,7 +129,8 @@ class BackgroundModel:
     """The model that the settings name; its requests run on a loop in a thread of its own.
 
     `registry` must not retry. A change of settings or providers takes effect with the next request.
-    `limits` are shared by all workers.
+    `limits` are shared by all workers. `reader` is a model that has received what it is asked to read
+    and is used instead.
     """
 
     def __init__(
@@ -147,21 +154,35 @@ class BackgroundModel:
         self._loop = EventLoopThread("background model")
         self._open = OpenProviders(registry)
         self._loop.at_close(self._open.aclose)
+        self.reader = ""
+
+    def for_reader(self, model: str) -> "BackgroundModel":
+        """Return this if a model is chosen, else the same with `model`, which needs no consent.
+
+        `model` has received what it will be asked to read. The spend limits apply.
+        """
+        if self.model:
+            return self
+        own = copy(self)
+        own.reader = model
+        return own
 
     @property
     def model(self) -> str:
         """PROVIDER:MODEL as chosen now, "" for none."""
-        return self._settings.text("background_model")
+        return self.reader or self._settings.text("background_model")
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its requests cost nothing; see `ModelClient`."""
+        cost = self._prices.cost(ModelRef.parse(self.model), UsageReported(1_000, 1_000))
+        return cost.cost_usd == 0
 
     def context_tokens(self) -> int:
         """Return the size of the context window; see `ModelClient`."""
         ref = ModelRef.parse(self.model)
         config = self._registry.find_config(ref.provider)
-        if (
-            config is None
-            or config.valid_url() is None
-            or lacks_consent(self._settings, ref, config)
-        ):
+        if config is None or config.valid_url() is None or self._lacks_consent(ref, config):
             return UNKNOWN_WINDOW_TOKENS  # nothing is asked of a server that may not be used
         return self._windows.tokens(ref)
 
@@ -284,7 +305,7 @@ class BackgroundModel:
             raise Blocked(
                 f"'{ref}' cannot do background work: {error.title}", error.hint
             ) from error
-        if lacks_consent(self._settings, ref, config):
+        if self._lacks_consent(ref, config):
             raise Blocked(
                 f"'{ref}' would receive your history at {base_url.text}, and you have not agreed to "
                 "that",
@@ -292,6 +313,9 @@ class BackgroundModel:
                 f"background_model {ref} --yes'.",
             )
         return self._open.get(config)
+
+    def _lacks_consent(self, ref: ModelRef, config: ProviderConfig) -> bool:
+        return not self.reader and lacks_consent(self._settings, ref, config)
 
 
 def consent(ref: ModelRef, config: ProviderConfig) -> str:

@@ -32,6 +32,7 @@ class ScriptedAsker:
 
     def __init__(self, *replies: Reply, model: str = "scripted:1", context: int = 100_000) -> None:
         self.model = model
+        self.is_free = False
         self.context = context
         self.asked: list[tuple[Prompt, WorkerName]] = []
         self.written_off: list[Answer] = []

@@ -1,7 +1,7 @@
 """Prepared compactions: before they are needed, once, by the model if there is one, never of private talk."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,7 +21,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.workers.background_model import Answer
-from app.workers.job_interface import IsCancelled
+from app.workers.job_interface import Blocked, IsCancelled
 from app.workers.prompts_and_answers import Prompt
 from tests.fakes.stored import AT, ConversationRecord, new_conversation, tables
 
@@ -60,12 +60,13 @@ def prompt_of(conversation: ConversationRecord, limit_tokens: int) -> StoredProm
 class FakeModel:
     """A background model that counts what it reads; it fails with `error`."""
 
-    model = "friend:m"
+    model, is_free = "friend:m", False
 
     def __init__(self, error: KnownError | None = None, context_tokens: int = 100_000) -> None:
         self._error = error
         self._context_tokens = context_tokens
         self.asked: list[Prompt] = []
+        self.before: Callable[[], None] = lambda: None
 
     def answer_tokens(self) -> int:
         return 1_000
@@ -73,7 +74,12 @@ class FakeModel:
     def context_tokens(self) -> int:
         return self._context_tokens
 
-    def ask(self, asked: Prompt, purpose: WorkerName, _: IsCancelled, __: object = None) -> Answer:
+    def ask(
+        self, asked: Prompt, purpose: WorkerName, is_cancelled: IsCancelled, _: object = None
+    ) -> Answer:
+        self.before()
+        if is_cancelled():
+            raise Cancelled("Stopped")
         if self._error is not None:
             raise type(self._error)(*self._error.args)
         self.asked.append(asked)
@@ -84,10 +90,16 @@ class FakeModel:
         raise NotImplementedError
 
 
+def compactor_of(store: Store, model: FakeModel | None = None) -> Compactor:
+    """Return a compactor whose model fails unless one is given."""
+    asked = model or FakeModel(Blocked("No model is chosen"))
+    return Compactor(store, Settings(store), {"m": asked}.__getitem__)
+
+
 def test_a_nearly_full_prompt_is_prepared_once(store: Store) -> None:
     conversation = long_conversation(store, 7_500)
     last = conversation.exchanges[-1].id
-    compactor = Compactor(store, Settings(store))
+    compactor = compactor_of(store)
     assert [compactor.prepare(last), compactor.prepare(last)] == [True, False]
     ids = [each.id for each in conversation.exchanges]
     (summary,) = Summaries(store).latest("context", ids).values()
@@ -99,14 +111,14 @@ def test_a_nearly_full_prompt_is_prepared_once(store: Store) -> None:
 @pytest.mark.parametrize(("tokens", "private"), [(50_000, False), (7_500, True)])
 def test_short_or_private_ones_are_not_prepared(store: Store, tokens: int, private: bool) -> None:
     conversation = long_conversation(store, tokens, private=private)
-    assert not Compactor(store, Settings(store)).prepare(conversation.exchanges[-1].id)
+    assert not compactor_of(store).prepare(conversation.exchanges[-1].id)
     assert tables(store)["summary"] == []
 
 
 def test_the_past_of_a_short_one_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     last = long_conversation(store, 50_000).exchanges[-1].id
     monkeypatch.setattr(SentTurns, "of", None)
-    assert not Compactor(store, Settings(store)).prepare(last)
+    assert not compactor_of(store).prepare(last)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +126,21 @@ def test_the_past_of_a_short_one_is_not_read(store: Store, monkeypatch: pytest.M
 )
 def test_a_model_is_used_until_it_fails(store: Store, error: KnownError | None, model: str) -> None:
     last = long_conversation(store, 7_500).exchanges[-1].id
-    Compactor(store, Settings(store), FakeModel(error)).prepare(last)
+    compactor_of(store, FakeModel(error)).prepare(last)
+    (row,) = tables(store)["summary"]
+    assert model in row
+
+
+@pytest.mark.parametrize(("is_free", "model"), [(False, "friend:m"), (True, "extractive")])
+def test_a_model_that_costs_nothing_yields_to_the_next_message(
+    store: Store, model: str, *, is_free: bool
+) -> None:
+    last = long_conversation(store, 7_500).exchanges[-1].id
+    asked = FakeModel()
+    asked.is_free = is_free
+    compactor = compactor_of(store, asked)
+    asked.before = lambda: compactor.expect(ExchangeId(999))
+    compactor.prepare(last)
     (row,) = tables(store)["summary"]
     assert model in row
 
@@ -122,7 +148,7 @@ def test_a_model_is_used_until_it_fails(store: Store, error: KnownError | None, 
 def test_what_is_too_long_for_the_model_is_read_in_parts(store: Store) -> None:
     last = long_conversation(store, 7_500).exchanges[-1].id
     model = FakeModel(context_tokens=2_000)
-    Compactor(store, Settings(store), model).prepare(last)
+    compactor_of(store, model).prepare(last)
     assert len(model.asked) > 2
     read = "".join(each.user for each in model.asked)
     assert all(f"What of walk {each}?" in read for each in range(25)), "nothing is left out"
@@ -135,13 +161,13 @@ def test_a_file_is_read_as_a_file_and_its_sentences_are_nobodys(store: Store) ->
     talk = long_conversation(store, 7_500, file)
     assert "box 60" not in extract([markdown_of(talk.messages[:2])])
     model = FakeModel()
-    Compactor(store, Settings(store), model).prepare(talk.exchanges[-1].id)
+    compactor_of(store, model).prepare(talk.exchanges[-1].id)
     assert re.search(r" attached file\]\nlist.txt\nThe walk by the river", model.asked[0].user)
 
 
 def test_only_expected_turns_are_prepared_when_they_end(store: Store) -> None:
     last = long_conversation(store, 7_500).exchanges[-1]
-    compactor = Compactor(store, Settings(store))
+    compactor = compactor_of(store)
     compactor.start()
     store.save(ExchangePut(last))
     assert tables(store)["summary"] == []
