@@ -5,9 +5,10 @@ The setting `import_history` has the times of imports and the names of their fil
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from app.domain import codec
@@ -23,7 +24,8 @@ from app.domain.changes import (
 from app.domain.conversations import Conversation
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, MessageId
-from app.storage.deletion.forget import remove_added
+from app.storage.deletion.forget import refuse_while_running, remove_added
+from app.storage.engine.connection import grouped
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations, edited
@@ -34,6 +36,8 @@ from app.storage.tables.settings import stored_text
 _SETTING = "import_history"
 _TAGS = "tags"  # among the edits of a conversation
 _OWNER = "conversation_id"
+_OF_MESSAGES = ("visible_leaf_id", "updated_at")  # as long as a message that others follow stays
+_UNFINISHED = "unfinished"  # of an undo, in the row of an import
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +138,32 @@ class ImportHistory:
     def undo(self, number: int) -> Undone:
         """Move conversations that an import added to the trash; take back what it did to others.
 
-        All or none. Messages that others follow, such as an answer given here, stay, and so does what was
-        edited since. Importing the same files again brings everything back. Raises NotFound, InvalidInput
-        while a reply is being written in one of the conversations, StorageError.
+        Of each conversation all or none. Messages that others follow, such as an answer given here, stay, and so
+        does what was edited since. After a kill the rest can be undone. Importing the same files again brings
+        everything back. Raises NotFound, InvalidInput while a reply is being written in one of the
+        conversations, StorageError.
         """
         rows = self._rows()
-        row, items = self._import(rows, number)
-        changed = _changed(row, items)
-        moved, at = self._present(items), now()
+        row, every = self._import(rows, number)
+        at, is_changed = now(), _is_changed(row)
+        undone = Undone((), 0, _changed(row, every))
+        items = grouped(every, attrgetter("conversation_id"))
+        refuse_while_running(self._store, items)
         row["undone_at"] = [*_undone_at(row), at.isoformat()]
-        edits = [ConversationEdited(each, deleted_at=at) for each in moved]
-        restored = self._taken_back(items) if changed else ()
-        changes = [*edits, *restored, _put(rows)]
-        removed = remove_added(self._store, self._messages(items), *changes)
-        return Undone(moved, len(removed), changed)
+        row[_UNFINISHED] = is_changed
+        self._store.save(_put(rows))
+        for part in self._conversations.in_parts(items):
+            own = [item for each in part for item in items[each]]
+            moved = self._present(own)
+            edits = [ConversationEdited(each, deleted_at=at) for each in moved]
+            restored = self._taken_back(own, rows) if is_changed else ()
+            removed = remove_added(self._store, self._messages(own), *edits, *restored)
+            undone = Undone(
+                [*undone.conversations, *moved], undone.messages + len(removed), undone.changed
+            )
+        del row[_UNFINISHED]
+        self._store.save(_put(rows))
+        return undone
 
     def undone(self) -> Sequence[ConversationId]:
         """Return the conversations that are in the trash because an import was undone."""
@@ -192,23 +208,35 @@ class ImportHistory:
         ]
         return self._exchanges.unforgotten(ids) if ids else ()
 
-    def _taken_back(self, items: Iterable[ImportItem]) -> Iterable[Change]:
-        """Yield what restores the conversations that were here, as far as they are as the import left them."""
+    def _taken_back(
+        self, items: Iterable[ImportItem], rows: Sequence[Mapping[str, Any]]
+    ) -> Iterable[Change]:
+        """Yield what restores the conversations that were here, as far as they are as the import left them.
+
+        `rows` say which imports were undone: what an earlier one of them set does not return.
+        """
         others = _of_others(items)
         found = self._conversations.by_ids(each.conversation_id for each in others)
         as_now = {each: _plain(conversation) for each, conversation in found.items()}
+        undone = {row["number"] for row in rows if "undone_at" in row}
+        every = grouped(self._items.about(found), attrgetter("conversation_id"))
         for item in reversed(others):
             edits = json.loads(item.edits)
             if tags := edits.pop(_TAGS, None):
                 yield TagsChanged(item.conversation_id, removed=tuple(tags[1]))
             plain = as_now.get(item.conversation_id, {})
-            plain |= {
-                name: before for name, (before, after) in edits.items() if plain.get(name) == after
-            }
+            earlier = [
+                each for each in every.get(item.conversation_id, ()) if each.number < item.number
+            ]
+            for name, (before, after) in edits.items():
+                if plain.get(name) == after:
+                    plain[name] = _before_undone(name, before, earlier, undone)
+        leaves = [plain.get("visible_leaf_id") for plain in as_now.values()]
+        present = self._store.column_in("message", "id", leaves)
         for own, plain in as_now.items():
             given = {name: value for name, value in plain.items() if value is not None}
             restored, current = codec.from_json_value(Conversation, given), found[own]
-            if not self._exchanges.messages([restored.visible_leaf_id or 0]):
+            if restored.visible_leaf_id not in present:
                 restored = replace(restored, visible_leaf_id=current.visible_leaf_id)
             if restored != current:
                 yield ConversationPut(restored)
@@ -221,6 +249,18 @@ def _undone_at(row: Mapping[str, Any]) -> list[str]:
     """Return when an import was undone; earlier versions noted the last time only."""
     times = row.get("undone_at", [])
     return [times] if isinstance(times, str) else list(times)
+
+
+def _before_undone(
+    name: str, value: Any, earlier: Sequence[ImportItem], undone: Collection[int]
+) -> Any:
+    """Return the value of a field before imports that were undone gave it; `earlier` are oldest first."""
+    for item in reversed(earlier if name not in _OF_MESSAGES else ()):
+        if (edit := json.loads(item.edits).get(name)) is not None:
+            if item.number not in undone or edit[1] != value:
+                break
+            value = edit[0]
+    return value
 
 
 def _plain(conversation: Conversation) -> dict[str, Any]:
@@ -238,7 +278,12 @@ def _of_others(items: Iterable[ImportItem]) -> list[ImportItem]:
 def _changed(row: Mapping[str, Any], items: Iterable[ImportItem]) -> int:
     """Return how many conversations that were here have edits of an import that was not undone."""
     edited_here = {each.conversation_id for each in _of_others(items) if json.loads(each.edits)}
-    return 0 if "undone_at" in row else len(edited_here)
+    return len(edited_here) if _is_changed(row) else 0
+
+
+def _is_changed(row: Mapping[str, Any]) -> bool:
+    """Return whether what an import changed was not taken back, or not all of it before a kill."""
+    return "undone_at" not in row or row.get(_UNFINISHED, False)
 
 
 def _put(rows: Sequence[Mapping[str, Any]]) -> SettingPut:

@@ -6,7 +6,7 @@ another machine) is found by runs of text that it shares with what is deleted.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from app.domain.conversations import ToolResult
@@ -45,8 +45,9 @@ class TextFingerprints:
 
     def __init__(self, texts: Iterable[str], whole: Iterable[str] = ()) -> None:
         lines = [each for text in texts for line in text.split("\n") if (each := _normalized(line))]
-        self._whole = frozenset(filter(None, map(_normalized, whole)))
-        self._lines = self._whole.union(lines)
+        short = [*filter(None, map(_normalized, whole))]
+        self._whole = b"\n".join(short)
+        self._lines = frozenset((*short, *lines))
         stride = max(_STRIDE_BYTES, sum(map(len, lines)) // _MAX_WINDOWS)
         self._windows = frozenset(
             line[start : start + _WINDOW_BYTES]
@@ -59,7 +60,7 @@ class TextFingerprints:
         characters = _normalized(text)
         if characters in self._lines:
             return True
-        if len(characters) >= _WINDOW_BYTES and any(characters in text for text in self._whole):
+        if len(characters) >= _WINDOW_BYTES and characters in self._whole:
             return True
         return any(
             characters[start : start + _WINDOW_BYTES] in self._windows
@@ -77,6 +78,7 @@ class DeletionSet:
         passages: Facts and memories, by the ids of their passages.
         within: The conversations of which only `messages` are deleted.
         stale: The (kind, source, stamp) of what was derived from those before.
+        since: The first message of all: what quotes them is later.
     """
 
     conversations: frozenset[int]
@@ -86,6 +88,7 @@ class DeletionSet:
     within: frozenset[int] = frozenset()
     messages: frozenset[int] = frozenset()
     stale: frozenset[tuple[str, int, str]] = frozenset()
+    since: int = 0
 
 
 def conversation_deletion_set(cursor: Connection, conversation_ids: Sequence[int]) -> DeletionSet:
@@ -98,6 +101,7 @@ def conversation_deletion_set(cursor: Connection, conversation_ids: Sequence[int
         frozenset(own("exchange")),
         frozenset(own("fact") | own("memory")),
         TextFingerprints(texts),
+        since=min(own("message"), default=0),
     )
 
 
@@ -116,10 +120,10 @@ def fact_deletion_set(cursor: Connection, table: str, passage_ids: Collection[in
 
 
 def message_deletion_set(
-    cursor: Connection, conversation_id: int, message_ids: Collection[int]
+    cursor: Connection, conversation_ids: Collection[int], message_ids: Collection[int]
 ) -> DeletionSet:
-    """Return the deletion set of messages of a conversation and of what their turns led to."""
-    ids = list(message_ids)
+    """Return the deletion set of messages of conversations and of what their turns led to."""
+    own, ids = list(conversation_ids), list(message_ids)
     texts = []
     for message in messages_in(cursor, ids).values():
         if not is_recall_reply(message.role, message.model):  # which quotes
@@ -130,28 +134,34 @@ def message_deletion_set(
     whole = [text for table in _DERIVED for text in of_turns(table, "text")]
     whole += cursor.column(
         "SELECT text FROM summary WHERE (kind = 'exchange' AND source_id IN (SELECT unnest($1))) "
-        "OR (kind <> 'exchange' AND conversation_id = $2)",
-        [turns, conversation_id],
+        "OR (kind <> 'exchange' AND conversation_id IN (SELECT unnest($2)))",
+        [turns, own],
     )
-    stamps = cursor.select_in(
-        EXCHANGE_STAMPS, "'exchange', exchange_id, stamp", turns, "exchange_id"
-    )
-    stamps += cursor.select_in(CONVERSATION_STAMPS, "'conversation', conversation_id, stamp", [conversation_id],
-        "conversation_id",
-    )  # fmt: skip
     left = cursor.select_in("exchange_message", "exchange_id, message_id", turns, "exchange_id",
         "AND message_id NOT IN (SELECT message_id FROM forgotten_message)",
     )  # fmt: skip
-    kept = {turn for turn, message in left if message not in message_ids}
+    forgotten = frozenset(ids)
+    kept = {turn for turn, message in left if message not in forgotten}
     return DeletionSet(
         frozenset(),
         frozenset(turns) - kept,
         frozenset(of_turns("fact", "id") | of_turns("memory", "id")),
         TextFingerprints(texts, whole),
-        frozenset((conversation_id,)),
-        frozenset(ids),
-        frozenset(stamps),
+        frozenset(own),
+        forgotten,
+        since=min(forgotten, default=0),
     )
+
+
+def with_stamps(cursor: Connection, deleted: DeletionSet) -> DeletionSet:
+    """Return the deletion set of messages with `stale`."""
+    stamps: list[tuple[str, int, str]] = []
+    for kind, table, ids in (
+        ("exchange", EXCHANGE_STAMPS, exchanges_of(cursor, deleted.messages)),
+        ("conversation", CONVERSATION_STAMPS, deleted.within),
+    ):
+        stamps += cursor.select_in(table, f"'{kind}', {kind}_id, stamp", ids, f"{kind}_id")
+    return replace(deleted, stale=frozenset(stamps))
 
 
 def exchanges_of(cursor: Connection, message_ids: Collection[int]) -> list[int]:

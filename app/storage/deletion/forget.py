@@ -4,21 +4,23 @@ The rows are deleted at once, so that nothing finds or shows the text. Its bytes
 quiet time (`app.storage.deletion.erasure`).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from app.domain.changes import Change
-from app.domain.conversations import ExchangeStatus, ToolCall, ToolResult
+from app.domain.conversations import ToolCall, ToolResult
 from app.domain.deletions import ConversationForgotten, MessagesForgotten, ValueForgotten
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, MessageId
 from app.domain.translation import tr, trn
 from app.language.titles import first_words
+from app.storage.deletion.deletion_set import exchanges_of
 from app.storage.deletion.messages import removable
 from app.storage.deletion.values import value_counts
 from app.storage.engine.stamps import to_db
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import count_as_unused, hashes_to_forget, remove_unreferenced
+from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 
 _VALUE_CHARS = (4, 10_000)  # a private key has 3,000
@@ -28,16 +30,12 @@ _UNTITLED = "New conversation"
 def forget(store: Store, conversation_ids: Iterable[ConversationId]) -> tuple[str, ...]:
     """Erase conversations and all that was derived from them; return what remains elsewhere.
 
-    Blocking. Indexes drop what `Passages.work_since` reports as removed. Raises StorageError; then nothing was
-    deleted.
+    Blocking. Indexes drop what `Passages.work_since` reports as removed. Raises StorageError; then those that are
+    left can be forgotten again.
     """
-    ids = dict.fromkeys(conversation_ids)
-    if ids:
-        files = store.read(hashes_to_forget, ids)
-        count_as_unused(store.paths, files)
-        store.save(*map(ConversationForgotten, ids))
-        if files:
-            remove_unreferenced(store, files)
+    for part in Conversations(store).in_parts(conversation_ids):
+        files = store.read(hashes_to_forget, part)
+        _save_deletions(store, files, *map(ConversationForgotten, part))
     return remains(store)
 
 
@@ -66,7 +64,7 @@ def forget_turn(store: Store, exchange_id: int) -> tuple[str, ...]:
 def forget_messages(store: Store, message_ids: Iterable[int]) -> tuple[str, ...]:
     """Erase the content of messages, the results of their tool calls, and what came from their turns.
 
-    All or none. As `forget_turn`.
+    Of each conversation all or none. As `forget_turn`.
     """
     stored = Exchanges(store)
     ids = [MessageId(each) for each in dict.fromkeys(message_ids)]
@@ -76,68 +74,87 @@ def forget_messages(store: Store, message_ids: Iterable[int]) -> tuple[str, ...]
             f"There is no message {missing[0]}", "'show ID --json' shows the message IDs."
         )
     chosen: dict[ConversationId, set[MessageId]] = {}
-    calls = set[str]()
+    calls = set[tuple[ConversationId, str]]()
     for message in messages.values():
         chosen.setdefault(message.conversation_id, set()).add(message.id)
-        calls |= {block.call_id for block in message.blocks if isinstance(block, ToolCall)}
-    for conversation_id, own in chosen.items() if calls else ():
-        turns = [e for e in stored.of(conversation_id) if not own.isdisjoint(e.message_ids)]
-        around = stored.messages(each for exchange in turns for each in exchange.message_ids)
-        own |= {
-            each.id
-            for each in around.values()
-            for block in each.blocks
-            if isinstance(block, ToolResult) and block.call_id in calls
-        }
+        found = (block.call_id for block in message.blocks if isinstance(block, ToolCall))
+        calls |= {(message.conversation_id, each) for each in found}
+    turns = store.read(exchanges_of, [*messages]) if calls else ()
+    around = store.column_in("exchange_message", "message_id", turns, "exchange_id")
+    for message in stored.messages(around).values():
+        if any(
+            isinstance(block, ToolResult) and (message.conversation_id, block.call_id) in calls
+            for block in message.blocks
+        ):
+            chosen[message.conversation_id].add(message.id)
     return _forget_messages(store, chosen)
 
 
-def remove_added(store: Store, message_ids: Iterable[int], *others: Change) -> Sequence[MessageId]:
+def remove_added(
+    store: Store, message_ids: Collection[int], *others: Change
+) -> Collection[MessageId]:
     """Remove messages that an import added, with what came from their turns, and save other changes.
 
-    Those that other messages follow stay. Returns what was removed. As `forget_turn`.
+    Those that other messages follow stay. Returns what was removed. As `forget_messages`, in one transaction.
     """
-    stored = Exchanges(store)
-    chosen: dict[ConversationId, set[MessageId]] = {}
-    for each in stored.messages(message_ids).values():
-        chosen.setdefault(each.conversation_id, set()).add(each.id)
-    for own, ids in chosen.items():
-        chosen[own] = removable(stored.messages_in(own), ids)
-    _forget_messages(store, {own: ids for own, ids in chosen.items() if ids}, *others, removes=True)
-    return sorted(each for ids in chosen.values() for each in ids)
+    own = store.column_in("message", "conversation_id", message_ids)
+    every = Exchanges(store).messages_in_each(list(own))
+    removed = {each: removable(messages, message_ids) for each, messages in every.items()}
+    chosen = {ConversationId(own): ids for own, ids in removed.items() if ids}
+    refuse_while_running(store, chosen)
+    _save_message_deletions(store, chosen, *others, removes=True)
+    return {each for ids in chosen.values() for each in ids}
+
+
+def refuse_while_running(store: Store, conversation_ids: Iterable[int]) -> None:
+    """Raise InvalidInput if a reply is being written in one of some conversations."""
+    rest = "AND status = 'running'"
+    if store.select_in("exchange", "1", conversation_ids, "conversation_id", rest):
+        raise InvalidInput(
+            "A reply is being written in this conversation", "Stop it or wait for it, then forget."
+        )
 
 
 def _forget_messages(
-    store: Store,
-    chosen: Mapping[ConversationId, Collection[MessageId]],
-    *others: Change,
-    removes: bool = False,
+    store: Store, chosen: Mapping[ConversationId, Collection[MessageId]]
 ) -> tuple[str, ...]:
-    stored = Exchanges(store)
-    forgotten: list[MessagesForgotten] = []
-    for conversation_id, own in chosen.items():
-        if any(each.status is ExchangeStatus.RUNNING for each in stored.of(conversation_id)):
-            raise InvalidInput(
-                "A reply is being written in this conversation",
-                "Stop it or wait for it, then forget.",
-            )
-        here = stored.messages_in(conversation_id)
-        left = (each.text for each in here if each.opens_turn and each.id not in own)
-        title = first_words(left) or _UNTITLED
-        ids = tuple(sorted(own))
-        forgotten.append(MessagesForgotten(conversation_id, ids, title, removes))
-    every = [each for own in chosen.values() for each in own]
-    files = store.column_in("message_file", "content_hash", every, "message_id")
-    count_as_unused(store.paths, files)
-    store.save(*others, *forgotten)
-    if files:
-        remove_unreferenced(store, files)
+    refuse_while_running(store, chosen)
+    for part in Conversations(store).in_parts(chosen):
+        _save_message_deletions(store, {each: chosen[each] for each in part})
     copies, *damaged = remains_of_files(store)
     rest = tr(
         "Summaries, facts and saved texts of its turn were removed too, and quotes by tools and Recall. What "
         "you or a model wrote in other turns, core memory, and forks of the conversation were not changed."
     )
     return (copies, rest, *damaged)
+
+
+def _save_message_deletions(
+    store: Store,
+    chosen: Mapping[ConversationId, Collection[MessageId]],
+    *others: Change,
+    removes: bool = False,
+) -> None:
+    forgotten: list[MessagesForgotten] = []
+    for conversation_id, here in Exchanges(store).messages_in_each(list(chosen)).items():
+        own = chosen[ConversationId(conversation_id)]
+        left = (each.text for each in here if each.opens_turn and each.id not in own)
+        title = first_words(left) or _UNTITLED
+        change = MessagesForgotten(
+            ConversationId(conversation_id), tuple(sorted(own)), title, removes
+        )
+        forgotten.append(change)
+    every = [each for own in chosen.values() for each in own]
+    files = store.column_in("message_file", "content_hash", every, "message_id")
+    _save_deletions(store, files, *others, *forgotten)
+
+
+def _save_deletions(store: Store, files: Collection[str], *changes: Change) -> None:
+    count_as_unused(store.paths, files)
+    if changes:
+        store.save(*changes)
+    if files:
+        remove_unreferenced(store, files)
 
 
 def forget_value(store: Store, value: str) -> tuple[str, ...]:

@@ -228,10 +228,11 @@ def redact_messages(connection: Connection, deleted: DeletionSet, position: int)
         )
     )
     imported = {each for each, own in candidates if each in alone or own in whole}
+    later = [each for each, _ in candidates if each > deleted.since or each in imported]
     suspect: set[int] = set(deleted.within)
     while True:
         changed: list[Message] = []
-        for message, calls in _with_calls(connection, [each for each, _ in candidates]):
+        for message, calls in _with_calls(connection, later):
             host = QuoteContext(deleted, message.id not in imported, suspect)
             redacted = redact_message(message, calls, host)
             if redacted != message:

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from app.domain import codec
@@ -43,6 +44,7 @@ from app.storage.deletion.deletion_set import (
     conversation_deletion_set,
     fact_deletion_set,
     message_deletion_set,
+    with_stamps,
 )
 from app.storage.deletion.redaction import (
     QuoteContext,
@@ -104,11 +106,11 @@ class Tombstones:
     def deletions(self, cursor: Connection, changes: Iterable[Change]) -> list[DeletionSet]:
         """Return what changes will delete, read while it is still there."""
         every = tuple(changes)
-        found = [
-            message_deletion_set(cursor, each.conversation_id, each.message_ids)
-            for each in every
-            if isinstance(each, MessagesForgotten)
-        ]
+        found: list[DeletionSet] = []
+        if messages := [each for each in every if isinstance(each, MessagesForgotten)]:
+            wanted = chain.from_iterable(each.message_ids for each in messages)
+            own = {each.conversation_id for each in messages}
+            found.append(with_stamps(cursor, message_deletion_set(cursor, own, tuple(wanted))))
         if ids := [
             each.conversation_id for each in every if isinstance(each, ConversationForgotten)
         ]:

@@ -23,7 +23,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.storage.deletion.deletion_set import exchanges_of
-from app.storage.deletion.messages import renew_turns
+from app.storage.deletion.messages import passages_beside, renew_turns
 from app.storage.engine.connection import Connection
 from app.storage.tables.documents import documents_with, erase_documents
 from app.storage.tables.exchanges import messages_in, rewrite_messages
@@ -98,7 +98,7 @@ def erase_value(connection: Connection, value: str, position: int) -> set[int]:
     connection.execute("UPDATE topic SET name = ''")  # a name may quote it in another form
     _change_settings(connection, value)
     _remove_documents(connection, value, position)
-    renew_turns(connection, turns, position)
+    renew_turns(connection, turns, passages_beside(connection, turns), position)
     connection.execute(  # the text index holds the title with each passage
         "UPDATE passage SET position = greatest(position, ?) "
         "WHERE conversation_id IN (SELECT unnest(?))",

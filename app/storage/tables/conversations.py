@@ -1,6 +1,6 @@
 """Conversations: their rows, tags, drafts and the origins of imported records."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
@@ -41,6 +41,10 @@ _SUBAGENTS = (
     "AND parent.source = s.source AND parent.source_id || '/' || own.source_id = s.source_id "
     "AND parent.local_id <> s.local_id WHERE s.kind = 'subagent'"
 )
+_PART_MESSAGES, _PART_CONVERSATIONS = (
+    4_000,
+    200,
+)  # 0.2 s at 60,000 messages, of which 0.15 for any part
 _NO_CONVERSATION = 0  # the draft of a conversation that has not begun
 
 _CONVERSATION = Table(
@@ -59,8 +63,6 @@ _ORIGIN = Table(
 )
 
 _TITLE_RANKS = {origin: rank for rank, origin in enumerate(TitleOrigin)}
-_OTHER_COLUMNS = CONVERSATION_COLUMNS.split(", ")[1:]
-_UPDATE = f"UPDATE conversation SET {' = ?, '.join(_OTHER_COLUMNS)} = ? WHERE id = ?"
 _SET = ("visible_leaf_id", "pinned", "archived", "private", "recalls", "deleted_at")
 _CHOSEN = ("model", "preset", "project")
 
@@ -139,16 +141,9 @@ def _origins(batch: Batch, change: OriginsAdded) -> None:
 def _write(connection: Connection, batch: Batch, state: State) -> None:
     _CONVERSATION.write(connection, batch.rows["conversation"], state)
     edits, columns = batch.rows["edits"], CONVERSATION_COLUMNS
-    changed = {
-        row[0]: row_of(edited(conversation_of(row), edits[row[0]]), columns)
-        for row in (connection.select_in("conversation", columns, edits) if edits else ())
-    }
-    # Measured: an update takes 1 ms, an upsert 4 ms for one and 5 ms for 400.
-    if len(changed) == 1:
-        ((each, row),) = changed.items()
-        connection.execute(_UPDATE, [*row[1:], each])
-    else:
-        _CONVERSATION.write(connection, changed)
+    rows = connection.select_in("conversation", columns, edits) if edits else ()
+    changed = [row_of(edited(conversation_of(row), edits[row[0]]), columns) for row in rows]
+    connection.update_rows("conversation", columns, changed)
     _TAG.write(connection, batch.rows["tag"])
     _DRAFT.write(connection, batch.rows["draft"])
 
@@ -265,6 +260,21 @@ class Conversations(StoreReader):
         """Return the conversations that exist among `ids`, by id."""
         rows = self._store.select_in("conversation", CONVERSATION_COLUMNS, ids)
         return {found.id: found for found in map(conversation_of, rows)}
+
+    def in_parts(self, ids: Iterable[int]) -> Iterator[list[ConversationId]]:
+        """Yield conversations in lists that one transaction deletes so fast that other writes hardly wait."""
+        own, part, size = "conversation_id", list[ConversationId](), 0
+        given = [*dict.fromkeys(ids)]
+        rows = self._store.select_in("message", f"{own}, count(*)", given, own, f"GROUP BY {own}")
+        counts: dict[int, int] = dict(rows)
+        for each in given:
+            if size and size + counts.get(each, 0) >= _PART_MESSAGES:
+                yield part
+                part, size = [], 0
+            part.append(ConversationId(each))
+            size += counts.get(each, 0) + _PART_MESSAGES // _PART_CONVERSATIONS
+        if part:
+            yield part
 
     def tags_of(self, conversation_ids: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
         """Return each conversation's tags, in alphabetical order; those without are absent."""

@@ -208,15 +208,9 @@ def messages_in(cursor: Connection, ids: Iterable[int]) -> dict[MessageId, Messa
 def rewrite_messages(connection: Connection, messages: Sequence[Message]) -> None:
     """Replace the content of stored messages: only deletion does that."""
     rows = [message_row(each) for each in messages]
-    names = MESSAGE_COLUMNS.split(", ")
-    columns = [[row[names.index(name)] for row in rows] for name in ("id", "text", "blocks", "raw")]
-    connection.execute(
-        "UPDATE message SET text = changed.text, blocks = changed.blocks, raw = changed.raw FROM "
-        "(SELECT unnest($1::BIGINT[]) AS id, unnest($2::VARCHAR[]) AS text, "
-        "unnest($3::VARCHAR[]) AS blocks, unnest($4::VARCHAR[]) AS raw) AS changed "
-        "WHERE message.id = changed.id",
-        columns,
-    )
+    columns = "id, text, blocks, raw"
+    kept = itemgetter(*map(MESSAGE_COLUMNS.split(", ").index, columns.split(", ")))
+    connection.update_rows("message", columns, list(map(kept, rows)))
 
 
 def blocks_of(text: str, blocks_json: str | None) -> tuple[Block, ...]:

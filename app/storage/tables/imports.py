@@ -66,9 +66,12 @@ class ImportItems(StoreReader):
 
     def of(self, numbers: Collection[int]) -> tuple[ImportItem, ...]:
         """Return what some imports did, in the order in which they did it."""
-        rows = self._store.rows(
-            f"SELECT {_COLUMNS} FROM import_item WHERE number IN (SELECT unnest(?)) "
-            "ORDER BY position, place",
-            [list(numbers)],
-        )
-        return tuple(map(reader(ImportItem), rows))
+        return self._items(numbers, "number")
+
+    def about(self, conversation_ids: Collection[int]) -> tuple[ImportItem, ...]:
+        """Return what all imports did to some conversations, in that order."""
+        return self._items(conversation_ids, "conversation_id")
+
+    def _items(self, values: Collection[int], key: str) -> tuple[ImportItem, ...]:
+        given = ("import_item", _COLUMNS, values, key, "ORDER BY position, place")
+        return tuple(map(reader(ImportItem), self._store.select_in(*given)))

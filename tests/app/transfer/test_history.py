@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,10 +30,12 @@ from app.domain.transfer import ImportedConversation, Skipped
 from app.domain.turns import calculate_exchanges
 from app.storage.deletion.forget import forget_messages, forget_value
 from app.storage.engine import migrations
+from app.storage.engine.connection import Connection, Values
 from app.storage.engine.earlier_imports import add_import_items
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
+from app.storage.tables import conversations
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.summaries import Summaries
@@ -167,6 +170,90 @@ def test_an_import_that_only_changed_a_title_can_be_undone(store: Store, tmp_pat
     assert [each.title for each in Conversations(store).listed()] == ["bread"]
     assert not history.get(past.number).can_be_undone
     assert history.undo(past.number) == Undone([])
+
+
+@pytest.mark.parametrize("order", [(2, 3), (3, 2)])
+def test_titles_of_undone_imports_do_not_return_in_any_order(
+    store: Store, tmp_path: Path, order: Sequence[int]
+) -> None:
+    for number, title in enumerate(["bread", "Loaves", "Rolls"], 1):
+        assert (
+            import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)], title)]).number
+            == number
+        )
+    (here,) = Conversations(store).listed()
+    assert here.title == "Rolls"
+    for number in order:
+        ImportHistory(store).undo(number)
+    (here,) = Conversations(store).listed()
+    assert here.title == "bread"
+
+
+def test_a_title_that_a_repeated_import_gave_again_returns(store: Store, tmp_path: Path) -> None:
+    history = ImportHistory(store)
+    paths = [
+        _export(tmp_path, f"{each}.json", [("bread", _BEGUN)], each)
+        for each in ("bread", "Loaves", "Rolls")
+    ]
+    import_files(store, paths[:1])
+    history.undo(import_files(store, paths[1:2]).number)
+    import_files(store, paths[1:2])
+    history.undo(import_files(store, paths[2:]).number)
+    assert Conversations(store).listed()[0].title == "Loaves"
+
+
+def test_other_writes_come_between_the_parts_of_an_undo_which_can_be_killed(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["bread", "rye", "oats", "wheat"]
+    import_files(store, [_export(tmp_path, "a.json", [(each, _BEGUN) for each in names])])
+    before = sorted(_tree(store))
+    more = [(each, _MORE) for each in names]
+    path = _export(tmp_path, "b.json", [*more, ("tea", _BEGUN)], "Loaves")
+    number = import_files(store, [path]).number
+    monkeypatch.setattr(conversations, "_PART_MESSAGES", 1)
+    saved: list[tuple[Change, ...]] = []
+
+    def save(store: Store, *changes: Change) -> object:
+        if len(saved) == 3:
+            raise _Killed
+        saved.append(changes)
+        return store.commit(*changes).result()
+
+    history = ImportHistory(store)
+    with monkeypatch.context() as patched, pytest.raises(_Killed):
+        patched.setattr(Store, "save", save)
+        history.undo(number)
+    past = history.get(number)
+    assert (past.messages, past.conversations, past.changed) == (6, 1, 4)
+    history.undo(number)
+    assert sorted(_tree(store)) == before
+    assert not history.get(number).can_be_undone
+    assert import_files(store, [path]).restored == 1
+    assert check(store).problems == ()
+
+
+def test_the_statements_of_an_undo_are_the_same_for_more_conversations(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = list[int]()
+    for count in (2, 30):
+        names = [f"{count}-{each}" for each in range(count)]
+        import_files(store, [_export(tmp_path, "a.json", [(each, _BEGUN) for each in names])])
+        path = _export(tmp_path, "b.json", [(each, _MORE) for each in names])
+        number, executed = import_files(store, [path]).number, 0
+        execute = Connection.execute
+
+        def counted(connection: Connection, statement: str, values: Values = ()) -> Any:
+            nonlocal executed
+            executed += 1
+            return execute(connection, statement, values)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Connection, "execute", counted)
+            assert ImportHistory(store).undo(number).messages == 3 * count
+        counts.append(executed)
+    assert counts[0] >= counts[1]
 
 
 def test_what_was_forgotten_or_removed_is_in_no_note(store: Store, tmp_path: Path) -> None:
