@@ -221,9 +221,10 @@ def test_other_writes_come_between_the_parts_of_an_undo_which_can_be_killed(
         return store.commit(*changes).result()
 
     history = ImportHistory(store)
-    with monkeypatch.context() as patched, pytest.raises(_Killed):
+    with monkeypatch.context() as patched:
         patched.setattr(Store, "save", save)
-        history.undo(number)
+        with pytest.raises(_Killed):
+            history.undo(number)
     past = history.get(number)
     assert (past.messages, past.conversations, past.changed) == (6, 1, 4)
     history.undo(number)
@@ -236,22 +237,20 @@ def test_other_writes_come_between_the_parts_of_an_undo_which_can_be_killed(
 def test_the_statements_of_an_undo_are_the_same_for_more_conversations(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts = list[int]()
+    execute, executed, counts = Connection.execute, 0, list[int]()
+
+    def counted(connection: Connection, statement: str, values: Values = ()) -> Any:
+        nonlocal executed
+        executed += 1
+        return execute(connection, statement, values)
+
+    monkeypatch.setattr(Connection, "execute", counted)
     for count in (2, 30):
         names = [f"{count}-{each}" for each in range(count)]
         import_files(store, [_export(tmp_path, "a.json", [(each, _BEGUN) for each in names])])
         path = _export(tmp_path, "b.json", [(each, _MORE) for each in names])
         number, executed = import_files(store, [path]).number, 0
-        execute = Connection.execute
-
-        def counted(connection: Connection, statement: str, values: Values = ()) -> Any:
-            nonlocal executed
-            executed += 1
-            return execute(connection, statement, values)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Connection, "execute", counted)
-            assert ImportHistory(store).undo(number).messages == 3 * count
+        assert ImportHistory(store).undo(number).messages == 3 * count
         counts.append(executed)
     assert counts[0] >= counts[1]
 
