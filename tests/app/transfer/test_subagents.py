@@ -146,6 +146,69 @@ def _opencode(folder: Path) -> Session:
     )
 
 
+def _codex_app(folder: Path) -> Session:
+    def database(home: Path, name: str, *turns: Sequence[str]) -> Path:
+        home.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(home / "state_5.sqlite")) as connection, connection:
+            connection.executescript(
+                "CREATE TABLE threads (id, title); INSERT INTO threads VALUES ('p1', 'Herons');"
+                "CREATE TABLE thread_spawn_edges (parent_thread_id, child_thread_id, status);"
+                "INSERT INTO thread_spawn_edges VALUES ('p1', 'c1', 'open')"
+            )
+        path = home / "thread_history_1.sqlite"
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(
+                "CREATE TABLE thread_items (thread_id, turn_id, item_id, rollout_ordinal, created_at_ms, item_json)"
+            )
+            for number, (asked, answer, at) in enumerate(turns):
+                content = [{"type": "text", "text": asked}]
+                for kind, more in (
+                    ("userMessage", {"content": content}),
+                    ("agentMessage", {"text": answer}),
+                ):
+                    row = (
+                        name,
+                        "t",
+                        f"{name}-{number}-{kind}",
+                        number,
+                        _ms(at),
+                        json.dumps({"type": kind, **more}),
+                    )
+                    connection.execute("INSERT INTO thread_items VALUES (?, ?, ?, ?, ?, ?)", row)
+        return path
+
+    turns = ("Say hello.", "Hello.", BEGUN), ("Look for herons.", "There are three.", ASKED)
+    return Session(
+        database(folder / "a", "p1", *turns),
+        database(folder / "b", "c1", ("Find.", "Three.", STARTED)),
+    )
+
+
+def _goose(folder: Path) -> Session:
+    def database(name: str, kind: str, parent: str | None, *turns: Sequence[str]) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.db"
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.executescript(
+                "CREATE TABLE sessions (id, name, session_type, working_dir, created_at, parent_session_id);"
+                "CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id, role, content_json, created_timestamp);"
+            )
+            row = (name, "Herons", kind, "/home/me/heron", _ms(turns[0][2]), parent)
+            connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", row)
+            for asked, answer, at in turns:
+                for role, text in (("user", asked), ("assistant", answer)):
+                    content = json.dumps([{"type": "text", "text": text}])
+                    values = (name, role, content, _ms(at) // 1000)
+                    connection.execute("INSERT INTO messages VALUES (NULL, ?, ?, ?, ?)", values)
+        return path
+
+    turns = ("Say hello.", "Hello.", BEGUN), ("Look for herons.", "There are three.", ASKED)
+    return Session(
+        database("s1", "user", None, *turns),
+        database("s2", "sub_agent", "s1", ("Find.", "Three.", STARTED)),
+    )
+
+
 def _cursor(folder: Path) -> Session:
     def transcript(path: Path, *turns: tuple[str, str]) -> Path:
         records = [
@@ -166,6 +229,8 @@ def _cursor(folder: Path) -> Session:
 AGENTS: dict[str, Callable[[Path], Session]] = {
     "claude_code": _claude_code,
     "codex": _codex,
+    "codex_app": _codex_app,
+    "goose": _goose,
     "gemini_cli": _gemini_cli,
     "opencode": _opencode,
     "cursor": _cursor,

@@ -88,6 +88,7 @@ _BY_PROGRAM = ("codex_exec", "exec")
 _ENDS = ("task_complete", "turn_aborted")
 _REPLY = ("reasoning", "image_generation_call")
 _PARTS_MAX = 100
+_Beside = tuple[dict[str, str], dict[str, str]]  # both by the ids of threads
 _BEFORE_ID_CHARS = len("rollout-2026-09-01T10-00-00-")
 
 
@@ -190,7 +191,7 @@ class _Rollout(Thread):
         parent = self._header.get("parent_thread_id") or spawned.get("parent_thread_id")
         found = self.finished(
             first,
-            _titles(file.path).get(first, ""),
+            _beside(file.path)[0].get(first, ""),
             self._header.get("timestamp"),
             leaf=self._path[-1][0] if self._path else None,
             archived="archived_sessions" in PurePath(file.path or file.name).parts,
@@ -280,33 +281,37 @@ def _home(path: Path) -> Path:
     return next((each.parent for each in path.parents if each.name in folders), path.parent)
 
 
-def _titles(path: Path | None) -> dict[str, str]:
-    """Return the titles of threads by id, from the databases and the list beside the sessions."""
+def _beside(path: Path | None) -> _Beside:
+    """Return titles of threads, and what started them, from the databases and the list beside the sessions."""
     if path is None:
-        return {}
+        return {}, {}
     home = _home(path)
-    stamp = max((each.stat().st_mtime_ns for each in _title_files(home)), default=0)
-    return _titles_in(home, stamp)
+    stamp = max((each.stat().st_mtime_ns for each in _state_files(home)), default=0)
+    return _beside_in(home, stamp)
 
 
-def _title_files(home: Path) -> list[Path]:
+def _state_files(home: Path) -> list[Path]:
     return [*sorted(home.glob("state_*.sqlite")), *home.glob("session_index.jsonl")]
 
 
 @lru_cache(maxsize=4)
-def _titles_in(home: Path, _changed_ns: int) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for path in _title_files(home):
+def _beside_in(home: Path, _changed_ns: int) -> _Beside:
+    titles: dict[str, str] = {}
+    parents: dict[str, str] = {}
+    for path in _state_files(home):
         with suppress(OSError, *DATABASE_ERRORS):
             if path.suffix == ".jsonl":
                 with path.open("rb") as stream:
                     for _, record, _ in lines(stream):
-                        found[identity(record.get("id"))] = title(record.get("thread_name"))
+                        titles[identity(record.get("id"))] = title(record.get("thread_name"))
                 continue
             with open_database(path) as connection:
                 for row in connection.execute("SELECT * FROM threads"):
-                    found[identity(row["id"])] = title(row.get("name") or row.get("title"))
-    return {key: text for key, text in found.items() if key and text}
+                    titles[identity(row["id"])] = title(row.get("name") or row.get("title"))
+                for row in connection.execute("SELECT * FROM thread_spawn_edges"):
+                    child = identity(row["child_thread_id"])
+                    parents[child] = identity(row["parent_thread_id"])
+    return {key: text for key, text in titles.items() if key and text}, parents
 
 
 def _threads(
@@ -318,7 +323,7 @@ def _threads(
         each.name.partition(".")[0][_BEFORE_ID_CHARS:]
         for each in path.parent.glob("*sessions/**/rollout-*")
     }
-    titles = _titles(path)
+    titles, parents = _beside(path)
     turns: dict[object, Row] = {}
     if "thread_turns" in tables(connection):
         for turn in connection.execute("SELECT * FROM thread_turns"):
@@ -336,7 +341,7 @@ def _threads(
             _add_item(thread, identity(row["item_id"]), an_object(json_of(row["item_json"])), at)
             if turn.get("status") == "inProgress":
                 thread.leave_open(thread.last)
-        yield thread.finished(name, titles.get(name, ""))
+        yield thread.finished(name, titles.get(name, ""), started_by=parents.get(name))
 
 
 def _add_item(thread: Thread, name: str, item: dict[str, Any], at: object) -> None:

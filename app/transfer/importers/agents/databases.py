@@ -70,13 +70,14 @@ def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConve
                 role = Role.TOOL
             at = message.get("created_timestamp") or message.get("timestamp")
             thread.append(name, role, blocks, at, model)
+        is_subagent = session.get("session_type") == "sub_agent"
         found = thread.finished(
             session["id"],
             session.get("name") or session.get("description"),
             session.get("created_at"),
             session.get("updated_at"),
             archived=bool(session.get("archived_at")),
-            started_by="" if session.get("session_type") == "sub_agent" else None,
+            started_by=(session.get("parent_session_id") or "") if is_subagent else None,
             tags=project_tag(session.get("working_dir")),
         )
         by_program = text_of(session.get("session_type")) in ("hidden", "scheduled")
