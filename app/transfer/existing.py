@@ -165,10 +165,13 @@ def in_a_row(
     )
 
 
-def metadata_updates(found: ImportedConversation, known: ExistingConversation) -> list[Change]:
+def metadata_updates(
+    found: ImportedConversation, known: ExistingConversation, noted: Collection[str] | None
+) -> list[Change]:
     """Return the changes of the conversation itself: its title, additional tags, and own flags.
 
-    A title of a higher origin is taken, and a later one from the same program.
+    A title of a higher origin is taken, and a later one from the same program. Of another program's tags, those
+    that earlier imports `noted` were removed here; None if that is not known.
     """
     conversation, changes = known.conversation, list[Change]()
     times = [each.created_at for each in found.messages if each.created_at is not None]
@@ -182,7 +185,9 @@ def metadata_updates(found: ImportedConversation, known: ExistingConversation) -
             ConversationEdited(conversation.id, title=found.title, title_origin=found.title_origin)
         )
     added = tuple(tag for tag in found.tags if tag not in known.tags)
-    if added and found.source == OWN_SOURCE:  # of other programs only new conversations get them
+    if found.source != OWN_SOURCE:
+        added = () if noted is None else tuple(tag for tag in added if tag not in noted)
+    if added:
         changes.append(TagsChanged(conversation.id, added))
     if found.source == OWN_SOURCE and is_newer:
         flags = {

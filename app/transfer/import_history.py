@@ -73,16 +73,22 @@ def notes_of(
 ) -> list[ImportNoted]:
     """Return what changes of an import do to a new conversation and to the one that was here `before`.
 
-    The number of the import is missing. `is_restored` when they take that out of the trash.
+    The number of the import is missing. `is_restored` when they take that out of the trash. Tags are noted also
+    where there are none, so that `ImportHistory.tags` knows it.
     """
     made = [each.conversation.id for each in changes if isinstance(each, ConversationPut)]
-    notes = [ImportNoted(0, each, is_new=True) for each in made]
     if before is not None and is_restored:
-        notes.append(ImportNoted(0, before.id, is_new=True))
-    elif before is not None:
+        made.append(before.id)
+    edits = json.dumps({_TAGS: [[], _tags_in(changes)]})
+    notes = [ImportNoted(0, each, is_new=True, edits=edits) for each in made]
+    if before is not None and not is_restored:
         note = _note(before, [e for e in changes if getattr(e, _OWNER, before.id) == before.id])
         notes += [note] if note != ImportNoted(0, before.id) else []
     return notes
+
+
+def _tags_in(changes: Iterable[Change]) -> list[str]:
+    return [tag for each in changes if isinstance(each, TagsChanged) for tag in each.added]
 
 
 def _note(before: Conversation, changes: Sequence[Change]) -> ImportNoted:
@@ -90,7 +96,7 @@ def _note(before: Conversation, changes: Sequence[Change]) -> ImportNoted:
     plain, after = _plain(before), _plain(edited(before, own))
     names = (name for name in plain | after if plain.get(name) != after.get(name))
     edits = {name: [plain.get(name), after.get(name)] for name in names}
-    if tags := [tag for each in changes if isinstance(each, TagsChanged) for tag in each.added]:
+    if tags := _tags_in(changes):
         edits[_TAGS] = [[], tags]
     added = [
         message.id
@@ -177,6 +183,18 @@ class ImportHistory:
             and here.deleted_at is not None
             and here.deleted_at.isoformat() in at[each.number]
         ]
+
+    def tags(self, conversation_ids: Collection[int]) -> Mapping[int, Collection[str]]:
+        """Return the tags that imports gave to conversations, of those where the first one noted them."""
+        undone = {row["number"] for row in self._rows() if "undone_at" in row}
+        found: dict[int, set[str]] = {}
+        for item in self._items.about(conversation_ids):
+            noted = json.loads(item.edits).get(_TAGS)
+            if noted is not None and item.is_new:
+                found.setdefault(item.conversation_id, set()).update(noted[1])
+            elif noted is not None and item.conversation_id in found and item.number not in undone:
+                found[item.conversation_id].update(noted[1])
+        return found
 
     def _rows(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = json.loads(stored_text(self._store, _SETTING) or "[]")

@@ -1,6 +1,6 @@
 """Conversion of imported conversations to local ones: ids, turns, passages, tags, summaries, origins."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -51,7 +51,7 @@ from app.transfer.existing import (
     visible_leaf,
 )
 from app.transfer.growth import addition_to, has_grown, may_grow
-from app.transfer.import_history import notes_of
+from app.transfer.import_history import ImportHistory, notes_of
 from app.transfer.other_records import imported_summary_changes, known_uids, newer_summaries
 from app.transfer.turns import imported_exchanges, imported_extractions, with_records
 
@@ -93,8 +93,8 @@ class PendingImport(NamedTuple):
 class ConversationImporter:
     """Stores imported conversations in batches; they keep presets that are known here. Blocking.
 
-    `undone` are conversations in the trash that return when they are imported again. `begin` notes the import
-    and returns its number; without it what is imported cannot be undone.
+    `history` notes an import of files with these `names`; without it what is imported cannot be undone, nothing
+    that was undone returns, and no tags are added.
 
     Attributes:
         number: That of the import, 0 while it has changed nothing.
@@ -107,13 +107,14 @@ class ConversationImporter:
         dry_run: bool = False,
         restore_forgotten: bool = False,
         own: bool = False,
-        undone: Collection[ConversationId] = (),
-        begin: Callable[[], int] | None = None,
+        history: ImportHistory | None = None,
+        names: Sequence[str] = (),
     ) -> None:
         self.number = 0
-        self._begin = begin
+        self._history = history
+        self._names = names
         self._store = store
-        self._undone = undone
+        self._undone = frozenset(history.undone() if history is not None else ())
         self._own = own
         self._restore_forgotten = restore_forgotten
         self._dry_run = dry_run
@@ -175,11 +176,11 @@ class ConversationImporter:
         self, changes: Sequence[Change], before: Conversation | None, *, is_restored: bool
     ) -> list[Change]:
         """Return the notes of what changes do, so that it can be undone."""
-        if self._begin is None or self._dry_run:
+        if self._history is None or self._dry_run:
             return []
         notes = notes_of(changes, before, is_restored=is_restored)
         if notes and not self.number:
-            self.number = self._begin()
+            self.number = self._history.begin(self._names)
         return [replace(each, number=self.number) for each in notes]
 
     def _read_growing(
@@ -191,6 +192,8 @@ class ConversationImporter:
         pairs = [
             (found, known) for found in batch if (known := existing.get(key_of(found))) is not None
         ]
+        here = [known.conversation.id for _, known in pairs]
+        self._noted_tags = self._history.tags(here) if self._history is not None else {}
         last = self._exchanges.messages(
             chain.from_iterable(may_grow(found, known.message_ids) for found, known in pairs)
         )
@@ -293,7 +296,7 @@ class ConversationImporter:
             self._messages_here.get(here, ())
         ):
             new, duplicates = [], len(found.messages)  # another record of it, with other ids
-        changes = metadata_updates(found, known)
+        changes = metadata_updates(found, known, self._noted_tags.get(here))
         if not new:
             if not known.conversation.private:
                 exchanges = self._exchanges.of(here) if found.summaries else ()

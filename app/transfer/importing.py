@@ -65,10 +65,9 @@ def import_files(
     _check_existence(paths)
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
-    history = ImportHistory(store)
     importer = ConversationImporter(
         store, dry_run=dry_run, restore_forgotten=restore_forgotten, own=own,
-        undone=frozenset(history.undone()), begin=lambda: history.begin([path.name for path in paths]),
+        history=ImportHistory(store), names=[path.name for path in paths],
     )  # fmt: skip
     run = _ImportRun(
         store, importer, paths, on_progress, read, dry_run=dry_run, restore_forgotten=restore_forgotten

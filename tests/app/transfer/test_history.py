@@ -38,6 +38,7 @@ from app.storage.engine.store import Store
 from app.storage.tables import conversations
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.imports import forget_edits
 from app.storage.tables.summaries import Summaries
 from app.storage.work.summary_work import SummaryWork
 from app.system.paths import DataPaths
@@ -187,6 +188,35 @@ def test_titles_of_undone_imports_do_not_return_in_any_order(
         ImportHistory(store).undo(number)
     (here,) = Conversations(store).listed()
     assert here.title == "bread"
+
+
+def test_a_tag_given_later_comes_with_an_import_and_stays_away_once_removed(
+    store: Store, tmp_path: Path
+) -> None:
+    def imported(project: str) -> int:
+        path = _export(tmp_path, "a.json", [("bread", _BEGUN)])
+        document = json.loads(path.read_text())
+        document[0]["project"] = {"name": project}
+        path.write_text(json.dumps(document))
+        return import_files(store, [path]).number
+
+    def tags() -> tuple[str, ...]:
+        (here,) = Conversations(store).listed()
+        return Conversations(store).tags_of([here.id]).get(here.id, ())
+
+    imported("")
+    (here,) = Conversations(store).listed()
+    number = imported("Loaves")
+    assert tags() == ("Loaves",)
+    ImportHistory(store).undo(number)
+    assert tags() == ()
+    imported("Loaves")
+    assert tags() == ("Loaves",), "nobody but the undo removed it"
+    Library(store).tag([here.id], [], ["Loaves"])
+    assert imported("Loaves") == 0
+    assert tags() == ()
+    store.database.write(lambda connection: forget_edits(connection, "true", []))
+    assert imported("Rolls") == 0, "what an earlier version imported has no notes"
 
 
 def test_a_title_that_a_repeated_import_gave_again_returns(store: Store, tmp_path: Path) -> None:
