@@ -7,6 +7,7 @@ completes the most relevant ones, since an answer often has none of the question
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from app.domain.ids import ExchangeId
 from app.domain.recall import (
     PromptPiece,
     QuoteUnit,
@@ -33,19 +34,30 @@ _SAID_SHARE = 0.6  # of the words of a statement are in one unit that says the s
 class GrowingQuotation:
     """A turn or a summary with the units that are quoted so far, by the number of their text.
 
-    The texts that are `files` are not completed: each sentence of them is quoted for its worth.
+    The texts that are `files` are not completed: each sentence of them is quoted for its worth. It is
+    newer than the turns `older`.
     """
 
     relevance: float
     texts: tuple[tuple[QuoteUnit, ...], ...]
-    render: Callable[[Mapping[int, set[int]]], PromptPiece]
+    draw: Callable[[Mapping[int, set[int]], frozenset[ExchangeId]], PromptPiece]
     chosen: dict[int, set[int]] = field(default_factory=dict)
     heading: str = ""
     place: int = 0
     files: frozenset[int] = frozenset()
+    older: frozenset[ExchangeId] = frozenset()
 
     def piece(self) -> PromptPiece:
         return self.render(self.chosen)
+
+    def render(self, chosen: Mapping[int, set[int]]) -> PromptPiece:
+        return self.draw(chosen, self.older)
+
+    def mark_newer(self, budget: TokenBudget, older: frozenset[ExchangeId]) -> None:
+        """Mark it as newer than some turns, if there is room."""
+        marked = self.older | older
+        if budget.change(self.heading, self.place, self.draw(self.chosen, marked)):
+            self.older = marked
 
     @property
     def is_complete(self) -> bool:
@@ -99,29 +111,29 @@ class GrowingQuotation:
 
 
 def quotation_of_summary(found: RetrievedConversation) -> GrowingQuotation:
-    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
+    def draw(chosen: Mapping[int, set[int]], _: object) -> PromptPiece:
         return recalled_text.conversation_piece(found, chosen.get(0, ()))
 
-    return GrowingQuotation(found.match.relevance, (found.summary,), render)
+    return GrowingQuotation(found.match.relevance, (found.summary,), draw)
 
 
 def quotation_of_turn(found: RetrievedExchange, title: str | None) -> GrowingQuotation:
     """Return the quotation of a turn, with a `title` if it stands alone."""
     indent = "  " if title is None else ""
 
-    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
-        return recalled_text.exchange_piece(found, chosen, title, indent)
+    def draw(chosen: Mapping[int, set[int]], older: frozenset[ExchangeId]) -> PromptPiece:
+        return recalled_text.exchange_piece(found, chosen, title, indent, older)
 
     files = frozenset(number for number, each in enumerate(found.texts) if each.file)
     texts = tuple(each.units for each in found.texts)
-    return GrowingQuotation(found.match.relevance, texts, render, files=files)
+    return GrowingQuotation(found.match.relevance, texts, draw, files=files)
 
 
 def quotation_of_document(found: RetrievedDocument) -> GrowingQuotation:
-    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
+    def draw(chosen: Mapping[int, set[int]], _: object) -> PromptPiece:
         return recalled_text.document_piece(found, chosen.get(0, ()))
 
-    return GrowingQuotation(found.match.relevance, (found.units,), render)
+    return GrowingQuotation(found.match.relevance, (found.units,), draw)
 
 
 def extend_quotations(quoted: Sequence[GrowingQuotation], budget: TokenBudget) -> None:

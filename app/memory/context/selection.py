@@ -239,7 +239,7 @@ class _Selector:
                 or self._repeated(fact.text)
                 or ("" if is_due else self._why_not.refused(fact.match))
                 or (IN_PROMPT if fact.message_id in self._context.held else "")
-                or (QUOTED if self._is_quoted(fact.text) else "")
+                or (QUOTED if self._is_quoted(fact.text, older) else "")
                 or ("" if is_due else self._why_not.over(taken, "rag_fact_limit"))
             )
             if not why_not and self.budget.put(recalled_text.FACTS, piece) is None:
@@ -350,9 +350,16 @@ class _Selector:
         self._quotations[match.passage_id] = quotation
         return ""
 
-    def _is_quoted(self, statement: str) -> bool:
-        """Return whether a quoted turn says what a statement says; its sentence is quoted then."""
-        return any(each.say(self.budget, statement) for each in self._quotations.values())
+    def _is_quoted(self, statement: str, older: frozenset[ExchangeId]) -> bool:
+        """Return whether a quoted turn says what a statement says; its sentence is quoted then.
+
+        The turn is marked as newer than others.
+        """
+        said = (each for each in self._quotations.values() if each.say(self.budget, statement))
+        quotation = next(said, None)
+        if quotation is not None and older:
+            quotation.mark_newer(self.budget, older)
+        return quotation is not None
 
     def _answers(self, turns: Sequence[RetrievedExchange]) -> bool:
         """Return whether one of some turns is relevant enough to be quoted."""

@@ -68,8 +68,7 @@ def fact_piece(
             found.conversation_id, turn_number, found.exchange_id, is_shown=found.is_shown
         )
         place += f" · {link}"
-    if older:
-        place += f" · newer than exchange {', '.join(map(str, sorted(older)))}"
+    place += _newer_than(older)
     head = f"- {found.match.kind.value} {found.match.passage_id} · {_date(found.said_at)}{place}\n"
     return PromptPiece(head + _quoted(found.text), found.conversation_id, found.match.passage_id)
 
@@ -93,12 +92,14 @@ def exchange_piece(
     chosen: Mapping[int, Collection[int]],
     title: str | None = None,
     indent: str = "",
+    older: Collection[ExchangeId] = (),
 ) -> PromptPiece:
-    """Return the chosen units of a turn, by the number of their text.
+    """Return the chosen units of a turn, by the number of their text; it is newer than the turns `older`.
 
     With the `title` of its conversation unless that is quoted above.
     """
-    text = f"{indent}- {_turn_head(found, title)}"
+    mark = _newer_than(each for each in older if each != found.exchange_id)
+    text = f"{indent}- {_turn_head(found, title, mark=mark)}"
     for number, each in enumerate(found.texts):
         if words := excerpt(each.units, chosen.get(number, ())):
             text += f"{indent}  {_source(each)}:\n{_quoted(words, f'{indent}  ')}"
@@ -166,12 +167,19 @@ def _quoted(text: str, indent: str = "  ") -> str:
     return blockquote(masked(text), indent)
 
 
-def _turn_head(found: RetrievedExchange, title: str | None, chars: int = TITLE_CHARS) -> str:
+def _newer_than(older: Iterable[ExchangeId]) -> str:
+    exchanges = ", ".join(map(str, sorted(older)))
+    return f" · newer than exchange {exchanges}" if exchanges else ""
+
+
+def _turn_head(
+    found: RetrievedExchange, title: str | None, chars: int = TITLE_CHARS, mark: str = ""
+) -> str:
     link = link_to(
         found.conversation_id, found.turn_number, found.exchange_id, is_shown=found.is_shown
     )
     named = "" if title is None else f" · {quoted_title(title, chars)}"
-    return f"exchange {found.exchange_id}{named} · {_date(found.started_at)} · {link}\n"
+    return f"exchange {found.exchange_id}{named} · {_date(found.started_at)} · {link}{mark}\n"
 
 
 def _source(text: QuotableText | RetrievedMessage) -> str:

@@ -285,6 +285,16 @@ def test_a_fact_is_merged_into_the_turn_that_says_it() -> None:
     assert recalled_block(plan.parts).count("drinks green tea") == 1
 
 
+def test_a_turn_that_says_what_replaced_another_one_is_marked_as_newer() -> None:
+    turns = (turn(600, "The user lives in Oslo."), turn(601, "The user lives in Rome."))
+    newer = replace(
+        fact(1, "The user lives in Rome."), replaces=frozenset({ExchangeId(600), ExchangeId(601)})
+    )
+    plan = planned(RetrievalResult(facts=(newer,), history=turns))
+    heads = [each for each in recalled_block(plan.parts).splitlines() if "exchange 60" in each]
+    assert [each.endswith(" · newer than exchange 600") for each in heads] == [False, True]
+
+
 def test_a_fact_that_was_asked_for_is_not_hinted_at_too() -> None:
     known = fact(1, "The user sails.", relevance=0.4)
     plan = planned(RetrievalResult(asked_facts=(known,), facts=(known,)))
