@@ -159,7 +159,7 @@ class _Selector:
                 or self._why_not.over(len(taken), "rag_conversation_limit")
             )
             quotation, header = quotation_of_summary(each), recalled_text.conversation_piece(each)
-            has_summary = is_by_summary(each)
+            has_summary = is_by_summary(each) and not self._is_repeated(each)
             if has_summary and not self._answers(each.exchanges):
                 why_not = why_not or SUMMARY_ALONE
             if has_summary and not why_not:
@@ -349,6 +349,12 @@ class _Selector:
             return self._why_not.no_room()
         self._quotations[match.passage_id] = quotation
         return ""
+
+    def _is_repeated(self, found: RetrievedConversation) -> bool:
+        """Return whether a summary has only sentences of the turns that are relevant enough to quote."""
+        turns = (turn for turn in found.exchanges if self._answers([turn]))
+        said = {unit.text for turn in turns for each in turn.texts for unit in each.units}
+        return said.issuperset(unit.text for unit in found.summary)
 
     def _is_quoted(self, statement: str, older: frozenset[ExchangeId]) -> bool:
         """Return whether a quoted turn says what a statement says; its sentence is quoted then.

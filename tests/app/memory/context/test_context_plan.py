@@ -285,6 +285,13 @@ def test_a_fact_is_merged_into_the_turn_that_says_it() -> None:
     assert recalled_block(plan.parts).count("drinks green tea") == 1
 
 
+def test_a_summary_of_the_sentences_of_quoted_turns_is_not_quoted_too() -> None:
+    for summary, is_quoted in (("They talked of towns.", True), ("Oslo it is.", False)):
+        talks = (talk(70, turn(700, "Oslo it is.", conversation_id=70), summary=summary),)
+        block = recalled_block(planned(RetrievalResult(conversations=talks)).parts)
+        assert ("Summary:" in block, "> Oslo it is." in block) == (is_quoted, True)
+
+
 def test_a_turn_that_says_what_replaced_another_one_is_marked_as_newer() -> None:
     turns = (turn(600, "The user lives in Oslo."), turn(601, "The user lives in Rome."))
     newer = replace(
