@@ -170,7 +170,8 @@ def erase_messages(
     redact_messages(connection, deleted, position)
     redact_prompts(connection, "memory", list(deleted.passages))
     _redact_own_prompts(connection, own, turns, deleted)
-    _erase_contents(connection, ids, turns)
+    if ids != removed:
+        _erase_contents(connection, ids - removed, turns)
     own_facts = connection.column_in("fact", "id", turns, "exchange_id")
     own_facts |= connection.column_in("fact_version", "fact_id", turns, "exchange_id")
     redact_prompts(connection, "fact", list(own_facts))

@@ -290,6 +290,8 @@ def _with_calls(connection: Connection, ids: list[int]) -> Iterator[tuple[Messag
 
 def redact_prompts(connection: Connection, table: str, ids: list[int]) -> None:
     """Delete stored prompt texts that quote facts or memories, which they do by line."""
+    if not ids:
+        return
     versions = "SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1)) UNION ALL "
     connection.execute(
         "DELETE FROM prompt_text p WHERE EXISTS (SELECT 1 FROM "

@@ -53,7 +53,8 @@ class Queries:
     ) -> list[Row]:
         """Return columns of the rows whose `key` is one of `ids`; `rest` are further clauses."""
         condition, values = among(ids)
-        return self.rows(f"SELECT {columns} FROM {table} WHERE {key} {condition} {rest}", values)
+        query = f"SELECT {columns} FROM {table} WHERE {key} {condition} {rest}"
+        return self.rows(query, values) if values else []
 
     def column_in(
         self, table: str, column: str, ids: Iterable[Any], key: str = "id", rest: str = ""
@@ -136,7 +137,8 @@ class Connection(Queries):
 
     def delete_in(self, table: str, column: str, values: Iterable[Any]) -> None:
         condition, given = among(values)
-        self.execute(f"DELETE FROM {table} WHERE {column} {condition}", given)
+        if given:
+            self.execute(f"DELETE FROM {table} WHERE {column} {condition}", given)
 
     def existing_ids(self, table: str, just_written: Iterable[int], ids: set[int]) -> set[int]:
         """Return which of `ids` a table holds."""
@@ -207,9 +209,9 @@ def grouped(values: Iterable[V], key: Callable[[V], K]) -> dict[K, list[V]]:
 def among(values: Iterable[Any]) -> tuple[str, list[Any]]:
     """Return what follows a column to match any of `values`, and what is bound: few are planned twice as fast."""
     given = list(values)
-    if 0 < len(given) <= _FEW:
-        return f"IN ({_places(len(given))})", given
-    return "IN (SELECT unnest(?))", [given]
+    if len(given) > _FEW:
+        return "IN (SELECT unnest(?))", [given]
+    return f"IN ({_places(len(given))})" if given else "IN (NULL)", given
 
 
 def _places(count: int) -> str:

@@ -113,6 +113,8 @@ def delete_facts_where(connection: Connection, condition: str, values: list[int]
     """
     own = connection.column(f"SELECT id FROM fact WHERE {condition}", [values])
     connection.execute(f"DELETE FROM fact_version WHERE {condition}", [values])
+    if not own:
+        return set()
     changed = connection.column(
         "UPDATE fact SET text = v.text, category = v.category, model = v.model, "
         "conversation_id = v.conversation_id, exchange_id = v.exchange_id, "

@@ -82,6 +82,8 @@ def remove_passages(connection: Connection, ids: list[int], position: int) -> No
 
 def renew_passages(connection: Connection, ids: list[int], position: int) -> None:
     """Have passages embedded and indexed again; inside the caller's transaction."""
+    if not ids:
+        return
     spaces.remove_passages(connection, ids)
     connection.execute(
         "UPDATE passage SET position = greatest(position, ?) WHERE id IN (SELECT unnest(?))",

@@ -88,7 +88,7 @@ def remove_conversations(connection: Connection, conversation_ids: Sequence[int]
 
 
 def _remove(connection: Connection, wanted: str, values: Sequence[int]) -> None:
-    for name in space_names(connection):
+    for name in space_names(connection) if values else ():
         connection.execute(
             f"DELETE FROM {table_of(name)} WHERE passage_id IN ({wanted})", [list(values)]
         )
