@@ -306,8 +306,10 @@ class Library:
         return messages, exchanges
 
     def _edit(self, *conversation_ids: ConversationId, **fields: object) -> None:
+        known = self._conversations.by_ids(conversation_ids)
         for each in conversation_ids:
-            self._conversations.get(each)
+            if each not in known:
+                self._conversations.get(each)  # which says that there is none
         edits = (ConversationEdited(each, **fields) for each in conversation_ids)  # type: ignore[arg-type]
         self._store.save(*edits)
 

@@ -30,7 +30,7 @@ Command = Callable[[Services, Namespace, Terminal], int | None]
 
 
 def _change(s: Services, given: Namespace, terminal: Terminal) -> None:
-    conversations.change(s.conversations, s.library, s.chat, given, terminal)
+    conversations.change(s.library, s.chat, given, terminal)
 
 
 def _forget(s: Services, given: Namespace, terminal: Terminal) -> None:

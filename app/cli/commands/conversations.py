@@ -102,28 +102,20 @@ def _show_conversation(
         _print(view.conversation, links, exchanges, messages, terminal)
 
 
-_CHANGES: Mapping[str, tuple[str, Callable[[Library, ConversationId], None]]] = {
-    "archive": ("archived", lambda library, each: library.archive([each], True)),
-    "unarchive": ("unarchived", lambda library, each: library.archive([each], False)),
-    "delete": ("deleted", Library.delete),
-    "undelete": ("restored", Library.restore),
+_CHANGES: Mapping[str, tuple[str, Callable[[Library, Sequence[ConversationId]], None]]] = {
+    "archive": ("archived", lambda library, ids: library.archive(ids, True)),
+    "unarchive": ("unarchived", lambda library, ids: library.archive(ids, False)),
+    "delete": ("deleted", lambda library, ids: library.delete(*ids)),
+    "undelete": ("restored", lambda library, ids: library.restore(*ids)),
 }
 
 
-def change(
-    conversations: Conversations,
-    library: Library,
-    chat: ExchangeLoop,
-    given: Namespace,
-    terminal: Terminal,
-) -> None:
+def change(library: Library, chat: ExchangeLoop, given: Namespace, terminal: Terminal) -> None:
     """Archive, unarchive, delete or undelete conversations; replies in deleted ones are stopped."""
     done, apply = _CHANGES[given.command]
-    ids = [conversations.get(each).id for each in given.ids]
     if given.command == "delete":
-        chat.stop(ids)
-    for each in ids:
-        apply(library, each)
+        chat.stop(given.ids)
+    apply(library, given.ids)
     terminal.show({done: given.ids})
 
 

@@ -106,6 +106,14 @@ def test_archived_and_deleted_conversations_leave_list_and_search(cli: Console) 
     assert (cli.titles(), hits(cli, "basil")) == (["Herbs", "Secret"], ["Herbs"])
 
 
+def test_conversations_are_changed_together(cli: Console) -> None:
+    store = cli.services.store
+    for command in ("archive", "unarchive", "delete", "undelete"):
+        before = store.journal.last_position
+        cli.done(command, 1, 2)
+        assert store.journal.last_position == before + 1
+
+
 def test_forgotten_text_is_in_no_file(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(herbs(), data_dir)
     cli = CommandLine(data_dir, capsys)
