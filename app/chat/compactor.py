@@ -15,7 +15,7 @@ from app.chat.history import CONTEXT, compaction_text, extract, joined, markdown
 from app.chat.sent_turns import SentTurns
 from app.domain.change_set import ChangeSet
 from app.domain.changes import SpendAdded, SummaryPut
-from app.domain.conversations import Exchange
+from app.domain.conversations import Exchange, ExchangeStatus
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ExchangeId
 from app.domain.recall import PlanPartKind, StoredPrompt
@@ -75,7 +75,7 @@ class Compactor:
         self._prompts = Prompts(store)
         self._summaries = Summaries(store)
         self._turns = SentTurns(store)
-        self._ended: queue.SimpleQueue[ExchangeId | None] = queue.SimpleQueue()
+        self._changed: queue.SimpleQueue[ExchangeId | None] = queue.SimpleQueue()
         self._expected: set[ExchangeId] = set()
         self._sent_count = 0
         self._is_stopping = threading.Event()
@@ -91,12 +91,12 @@ class Compactor:
         """Stop after the current compaction, at most 3 s; the next turn continues. Blocking."""
         self._unsubscribe()
         self._is_stopping.set()
-        self._ended.put(None)
+        self._changed.put(None)
         if self._thread is not None:
             self._thread.join(_STOP_TIMEOUT_S)
 
     def expect(self, exchange_id: ExchangeId) -> None:
-        """Check an exchange when it ends; others, such as imported ones, are not checked."""
+        """Check an exchange when it ends, however that is; others, such as imported ones, are not checked."""
         self._expected.add(exchange_id)
         self._sent_count += 1
 
@@ -175,9 +175,12 @@ class Compactor:
     # -- the thread
 
     def _serve(self) -> None:
-        while (exchange_id := self._ended.get()) is not None:
+        while (exchange_id := self._changed.get()) is not None:
             with suppress(NotFound):  # the exchange was deleted meanwhile
                 try:
+                    if self._exchanges.get(exchange_id).status is ExchangeStatus.RUNNING:
+                        continue
+                    self._expected.discard(exchange_id)
                     self.prepare(exchange_id)
                 except KnownError as error:
                     _log.warning("a compaction could not be prepared: %s", error)
@@ -185,9 +188,8 @@ class Compactor:
                     _log.exception("a compaction failed unexpectedly")
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        for exchange_id in self._expected & changed.turns_completed:
-            self._expected.discard(exchange_id)
-            self._ended.put(exchange_id)
+        for exchange_id in self._expected & changed.exchanges:
+            self._changed.put(exchange_id)
 
 
 def _to_cover(sizes: Sequence[tuple[int, int]], kept: KeptTurns, sent: StoredPrompt) -> int:

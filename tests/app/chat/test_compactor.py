@@ -10,7 +10,7 @@ from app.chat.compactor import Compactor
 from app.chat.history import extract, joined, markdown_of
 from app.chat.sent_turns import SentTurns
 from app.domain.changes import ExchangePut, MessagesAdded, PromptStored, SpendAdded
-from app.domain.conversations import Attachment
+from app.domain.conversations import Attachment, ExchangeStatus
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
@@ -165,14 +165,18 @@ def test_a_file_is_read_as_a_file_and_its_sentences_are_nobodys(store: Store) ->
     assert re.search(r" attached file\]\nlist.txt\nThe walk by the river", model.asked[0].user)
 
 
-def test_only_expected_turns_are_prepared_when_they_end(store: Store) -> None:
+@pytest.mark.parametrize("status", [ExchangeStatus.COMPLETED, ExchangeStatus.INTERRUPTED])
+def test_only_expected_turns_are_prepared_when_they_end(
+    store: Store, status: ExchangeStatus
+) -> None:
     last = long_conversation(store, 7_500).exchanges[-1]
     compactor = compactor_of(store)
     compactor.start()
     store.save(ExchangePut(last))
     assert tables(store)["summary"] == []
     compactor.expect(last.id)
-    store.save(ExchangePut(last))
+    for each in (ExchangeStatus.RUNNING, status):
+        store.save(ExchangePut(replace(last, status=each)))
     compactor.stop()
     assert len(tables(store)["summary"]) == 1
 
