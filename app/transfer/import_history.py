@@ -149,15 +149,12 @@ class ImportHistory:
         everything back. Raises NotFound, InvalidInput while a reply is being written in one of the
         conversations, StorageError.
         """
-        rows = self._rows()
-        row, every = self._import(rows, number)
+        row, every = self._import(self._rows(), number)
         at, is_changed = now(), _is_changed(row)
         undone = Undone((), 0, _changed(row, every))
         items = grouped(every, attrgetter("conversation_id"))
         refuse_while_running(self._store, items)
-        row["undone_at"] = [*_undone_at(row), at.isoformat()]
-        row[_UNFINISHED] = is_changed
-        self._store.save(_put(rows))
+        rows = self._note_undo(number, at, unfinished=is_changed)
         for part in self._conversations.in_parts(items):
             own = [item for each in part for item in items[each]]
             moved = self._present(own)
@@ -167,9 +164,19 @@ class ImportHistory:
             undone = Undone(
                 [*undone.conversations, *moved], undone.messages + len(removed), undone.changed
             )
-        del row[_UNFINISHED]
-        self._store.save(_put(rows))
+        self._note_undo(number, at, unfinished=False)
         return undone
+
+    def _note_undo(
+        self, number: int, at: datetime, *, unfinished: bool
+    ) -> Sequence[Mapping[str, Any]]:
+        rows = self._rows()  # read again: another import may have begun
+        for row in rows:
+            if row["number"] == number:
+                row["undone_at"] = list(dict.fromkeys([*_undone_at(row), at.isoformat()]))
+                row[_UNFINISHED] = unfinished
+        self._store.save(_put(rows))
+        return rows
 
     def undone(self) -> Sequence[ConversationId]:
         """Return the conversations that are in the trash because an import was undone."""

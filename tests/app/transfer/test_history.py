@@ -28,7 +28,7 @@ from app.domain.errors import ImportRefused, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.transfer import ImportedConversation, Skipped
 from app.domain.turns import calculate_exchanges
-from app.storage.deletion.forget import forget_messages, forget_value
+from app.storage.deletion.forget import forget_messages, forget_value, remove_added
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection, Values
 from app.storage.engine.earlier_imports import add_import_items
@@ -42,7 +42,7 @@ from app.storage.tables.imports import forget_edits
 from app.storage.tables.summaries import Summaries
 from app.storage.work.summary_work import SummaryWork
 from app.system.paths import DataPaths
-from app.transfer import importing
+from app.transfer import import_history, importing
 from app.transfer.export_cache import ExportCache
 from app.transfer.import_history import ImportHistory, Undone
 from app.transfer.importers import read_export
@@ -262,6 +262,21 @@ def test_other_writes_come_between_the_parts_of_an_undo_which_can_be_killed(
     assert not history.get(number).can_be_undone
     assert import_files(store, [path]).restored == 1
     assert check(store).problems == ()
+
+
+def test_an_import_that_begins_during_an_undo_is_listed(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])]).number
+    path = _export(tmp_path, "b.json", [("tea", _BEGUN)])
+
+    def others(*given: Any) -> Any:
+        import_files(store, [path])
+        return remove_added(*given)
+
+    monkeypatch.setattr(import_history, "remove_added", others)
+    ImportHistory(store).undo(number)
+    assert [each.names for each in ImportHistory(store).listed()] == [("b.json",), ("a.json",)]
 
 
 def test_the_statements_of_an_undo_are_the_same_for_more_conversations(
