@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from app.domain.conversations import ToolResult
 from app.domain.turns import RECALL_MODEL, is_recall_reply
@@ -47,7 +48,7 @@ class TextFingerprints:
         lines = [each for text in texts for line in text.split("\n") if (each := _normalized(line))]
         short = [*filter(None, map(_normalized, whole))]
         self._whole = b"\n".join(short)
-        self._lines = frozenset((*short, *lines))
+        self._lines = frozenset(map(hash, (*short, *lines)))
         stride = max(_STRIDE_BYTES, sum(map(len, lines)) // _MAX_WINDOWS)
         self._windows = frozenset(
             line[start : start + _WINDOW_BYTES]
@@ -55,10 +56,20 @@ class TextFingerprints:
             for start in range(0, len(line) - _WINDOW_BYTES + 1, stride)
         )
 
+    def __or__(self, other: "TextFingerprints") -> "TextFingerprints":
+        """Return what recognizes both; of more runs than are kept of one, some are left out."""
+        both = TextFingerprints(())
+        both._whole = b"\n".join((self._whole, other._whole))
+        both._lines = self._lines | other._lines
+        windows = self._windows | other._windows
+        count = -(-len(windows) // _MAX_WINDOWS)
+        both._windows = frozenset(islice(windows, 0, None, count)) if count > 1 else windows
+        return both
+
     def matches(self, text: str) -> bool:
         """Return whether a line of text quotes the texts."""
         characters = _normalized(text)
-        if characters in self._lines:
+        if hash(characters) in self._lines:
             return True
         if len(characters) >= _WINDOW_BYTES and characters in self._whole:
             return True
@@ -89,6 +100,18 @@ class DeletionSet:
     messages: frozenset[int] = frozenset()
     stale: frozenset[tuple[str, int, str]] = frozenset()
     since: int = 0
+
+
+def united(one: DeletionSet, other: DeletionSet) -> DeletionSet:
+    """Return the deletion set of both, whose texts take no more memory than those of one."""
+    return DeletionSet(
+        one.conversations | other.conversations,
+        one.exchanges | other.exchanges,
+        one.passages | other.passages,
+        one.text | other.text,
+        one.within | other.within,
+        one.messages | other.messages,
+    )
 
 
 def conversation_deletion_set(cursor: Connection, conversation_ids: Sequence[int]) -> DeletionSet:

@@ -44,6 +44,7 @@ from app.storage.deletion.deletion_set import (
     conversation_deletion_set,
     fact_deletion_set,
     message_deletion_set,
+    united,
     with_stamps,
 )
 from app.storage.deletion.redaction import (
@@ -75,7 +76,8 @@ class Tombstones:
         self._messages: set[int] = set()
         self._deleted_within_at: dict[int, float] = {}
         self._stale: set[tuple[str, int, str]] = set()
-        self._deleted: list[DeletionSet] = []
+        # Of conversations, of messages, and of facts: whether it has conversations, and is within some.
+        self._deleted: dict[tuple[bool, bool], DeletionSet] = {}
         self._values: set[str] = set()
 
     def add(self, deleted: Iterable[DeletionSet]) -> None:
@@ -89,15 +91,15 @@ class Tombstones:
                 self._exchanges |= each.exchanges
             elif not each.within:
                 self._known |= each.passages
-            self._deleted.append(each)
+            kind = bool(each.conversations), bool(each.within)
+            earlier = self._deleted.get(kind)
+            self._deleted[kind] = united(earlier, each) if earlier else each
 
     def release_texts(self) -> None:
-        """Free what recognizes quotes by their text, up to 50 MB a deletion; the ids stay."""
+        """Free what recognizes quotes by their text, up to 50 MB for each kind; the ids stay."""
         self._values.clear()
-        if every := self._deleted:
-            ids = [(each.conversations, each.exchanges, each.passages) for each in every]
-            own, turns, passages = (frozenset[int]().union(*of) for of in zip(*ids, strict=True))
-            self._deleted = [DeletionSet(own, turns, passages, TextFingerprints(()))]
+        for kind, each in self._deleted.items():
+            self._deleted[kind] = replace(each, text=TextFingerprints(()))
 
     def add_values(self, changes: Iterable[Change]) -> None:
         """Remember forgotten values: nothing that workers derived before may bring them back."""
@@ -193,7 +195,9 @@ class Tombstones:
                 if exchange_id in self._exchanges:
                     return None
                 text = change.text
-                for each in self._deleted if is_recall_reply(Role.ASSISTANT, change.model) else ():
+                for each in (
+                    self._deleted.values() if is_recall_reply(Role.ASSISTANT, change.model) else ()
+                ):
                     text = redact_answer(text, QuoteContext(each, True, each.within))
                 return replace(change, text=text)
             case SettingPut(key=key, value_json=str(value)) if key == PROBES:
@@ -208,7 +212,7 @@ class Tombstones:
         calls: dict[str, str] = {}
         for message in messages:
             calls |= call_arguments(message.blocks)
-            for each in self._deleted:
+            for each in self._deleted.values():
                 message = redact_message(message, calls, QuoteContext(each, True, each.within))  # noqa: PLW2901
             yield message
 
@@ -225,7 +229,7 @@ class Tombstones:
                     and not self._quotes_messages(piece)
                     and not (
                         part.kind is PlanPartKind.PROFILE
-                        and any(each.text.matches(piece.text) for each in self._deleted)
+                        and any(each.text.matches(piece.text) for each in self._deleted.values())
                     )
                 ),
             )
@@ -239,13 +243,15 @@ class Tombstones:
         return any(
             piece.conversation_id in each.within
             and any(map(each.text.matches, piece.text.split("\n")))
-            for each in self._deleted
+            for each in self._deleted.values()
         )
 
     def _is_known(self, piece: PromptPiece) -> bool:
         """Return whether a prompt quotes a deleted fact or memory, named by its id."""
         known = _KNOWN.match(piece.text)
-        return known is not None and any(int(known[1]) in each.passages for each in self._deleted)
+        return known is not None and any(
+            int(known[1]) in each.passages for each in self._deleted.values()
+        )
 
 
 def _derived(change: Change) -> tuple[str, int, str]:

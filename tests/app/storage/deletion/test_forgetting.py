@@ -34,6 +34,7 @@ from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.records.facts import Fact, Memory
 from app.domain.turns import RECALL_MODEL, turn_passage
 from app.providers.vendors.recall import RecallModel
+from app.storage.deletion import deletion_set
 from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
 from app.storage.deletion.erasure import erase_bytes
 from app.storage.deletion.forget import forget
@@ -291,6 +292,20 @@ def test_an_answer_of_a_preview_that_names_or_quotes_what_is_deleted_goes_whole(
     )
     left = redact_answer(answer, QuoteContext(leaving, knows_ids=True))
     assert left == (answer if stays else f"*{FORGOTTEN}*")
+
+
+def test_texts_of_many_deletions_are_recognized_in_the_memory_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deletion_set, "_MAX_WINDOWS", 40)
+    texts = [f"{number} {PUMP} {number * 7919} {STAYS}" for number in range(20)]
+    known = TextFingerprints((), whole=[MULE])
+    for each in texts:
+        known |= TextFingerprints([each])
+    assert len(known._windows) <= 40
+    lines = [line for each in texts for line in each.split("\n")]
+    assert all(map(known.matches, (*lines, MULE, f"So: {MULE}"[4:30])))
+    assert not known.matches(QUESTION)
 
 
 def test_a_question_that_looks_like_a_fact_shields_no_citation() -> None:
