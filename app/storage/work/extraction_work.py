@@ -1,7 +1,8 @@
 """Work of the knowledge extractor: exchanges to read, and existing facts to compare with.
 
-Work is found by query: a completed exchange that was never read for facts, or had other messages
-then, or is to be read again (`regeneration_values`). Messages never change, so which ones it has tells that.
+Work is found by query: an exchange that ended, with a whole reply or not, and was never read for facts, or
+had other messages then, or is to be read again (`regeneration_values`). Messages never change, so which ones
+it has tells that.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,8 +20,8 @@ from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.fact_rows import FACT_COLUMNS, fact_of, facts_in
 from app.storage.tables.facts import fact_versions
 from app.storage.work.queue import (
-    COMPLETED,
     COUNTS_BY_MAKER,
+    ENDED,
     EXCHANGES,
     FACTS,
     VISIBLE,
@@ -78,7 +79,7 @@ EXTRACTIONS = WorkQuery(
     "knowledge_extractor",
     EXCHANGES,
     "i.id",
-    COMPLETED,
+    ENDED,
     f"extraction d ON d.exchange_id = i.id AND d.source_hash = t.stamp AND {COUNTS_BY_MAKER}",
     "exchange_id",
     FACTS,
@@ -125,14 +126,14 @@ class ExtractionWork(StoreReader):
         wanted = list(exchange_ids)
         may = cursor.column(
             "SELECT i.id FROM exchange i JOIN conversation c ON c.id = i.conversation_id "
-            f"WHERE i.status = 'completed' AND {VISIBLE} AND i.id IN (SELECT unnest(?))",
+            f"WHERE i.status <> 'running' AND {VISIBLE} AND i.id IN (SELECT unnest(?))",
             [wanted],
         )
         siblings = cursor.rows(
             "SELECT a.id, b.id FROM exchange a JOIN exchange b "
             "ON b.conversation_id = a.conversation_id AND b.id <> a.id "
             "AND b.parent_id IS NOT DISTINCT FROM a.parent_id "
-            "AND b.segment_number = a.segment_number AND b.status = 'completed' "
+            "AND b.segment_number = a.segment_number AND b.status <> 'running' "
             "WHERE a.id IN (SELECT unnest(?)) ORDER BY 1, 2",
             [wanted],
         )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from app.domain.conversations import Conversation, Exchange
+from app.domain.conversations import Conversation, Exchange, ExchangeStatus
 from app.domain.ids import ConversationId
 from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
@@ -171,9 +171,11 @@ def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> Co
     (head,) = map(
         conversation_of, cursor.select_in("conversation", CONVERSATION_COLUMNS, [conversation_id])
     )
-    condition = "conversation_id = ? AND status = 'completed'"
-    exchanges = exchanges_where(cursor, condition, [conversation_id])
+    condition = "conversation_id = ? AND status <> 'running'"
+    ended = exchanges_where(cursor, condition, [conversation_id])
+    exchanges = [each for each in ended if each.status is ExchangeStatus.COMPLETED]
     exchanges.sort(key=lambda each: (each.completed_at or _EPOCH, each.id))
+    ended.sort(key=lambda each: (each.completed_at or each.started_at, each.id))
     missing: dict[WorkQuery, dict[int, str]] = {}
     for work, least in wanted.queries.items():
         stamps = f"{work.item}, t.stamp"
@@ -193,7 +195,7 @@ def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> Co
     )
     lines = missing.get(EXCHANGE_SUMMARIES, {})
     facts = missing.get(EXTRACTIONS, {})
-    unread = [each for each in exchanges if each.id in {*covered, *lines, *facts}][:_MOST_TURNS]
+    unread = [each for each in ended if each.id in {*covered, *lines, *facts}][:_MOST_TURNS]
     return ConversationPart(
         conversation=head,
         summary=summary,

@@ -196,3 +196,4 @@ EXCHANGES = (
 )
 """Exchanges i with their size and stamp; messages change only by being forgotten."""
 COMPLETED = f"WHERE i.status = 'completed' AND {VISIBLE} AND t.size >= $size"
+ENDED = f"WHERE i.status <> 'running' AND {VISIBLE} AND t.size >= $size"

@@ -190,13 +190,13 @@ def test_nothing_is_read_twice(bench: Bench) -> None:
     assert (bench.count("extraction"), bench.count("fact")) == (30, 15)
 
 
-def test_private_deleted_open_and_failed_turns_are_not_read(bench: Bench) -> None:
+def test_private_deleted_and_open_turns_are_not_read(bench: Bench) -> None:
     add_conversation(bench.store, "I live in Berlin.", private=True)
     gone = add_conversation(bench.store, "I live in Oslo.")
     bench.store.save(ConversationEdited(gone.conversation.id, deleted_at=AT))
     assert bench.run().total == 0
-    failed = add_conversation(bench.store, "I live in Bern.")
-    bench.store.save(ExchangePut(replace(failed.exchanges[0], status=ExchangeStatus.INTERRUPTED)))
+    running = add_conversation(bench.store, "I live in Bern.")
+    bench.store.save(ExchangePut(replace(running.exchanges[0], status=ExchangeStatus.RUNNING)))
     talk = add_conversation(bench.store, "I live in Berlin.", at=JumpingClock().now())
     bench.opened.id = talk.conversation.id
     assert bench.job.find(JumpingClock().now()) == ()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.check import check
-from app.domain.changes import Change, ConversationEdited, FactPut, SummaryPut
-from app.domain.conversations import TitleOrigin
+from app.domain.changes import Change, ConversationEdited, ExchangePut, FactPut, SummaryPut
+from app.domain.conversations import ExchangeStatus, TitleOrigin
 from app.domain.errors import ContextTooLong, KeyRejected, RateLimited, ServerFailed
 from app.domain.records.facts import Fact
 from app.domain.workers import WORKERS, WorkerName, WorkerState, WorkerStatus
@@ -181,6 +181,20 @@ def test_a_new_turn_is_sent_alone_with_the_summary_so_far(bench: Bench) -> None:
     assert [set(each["properties"]) for each in bench.asker.schemas if each] == [
         {"summary", "title", "tags", "turns", "facts"}, {"summary", "turns", "facts"},
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [ExchangeStatus.INTERRUPTED, ExchangeStatus.FAILED])
+def test_what_the_user_says_is_learned_although_the_reply_was_not_finished(
+    bench: Bench, status: ExchangeStatus
+) -> None:
+    first, last = add_conversation(bench.store, "I sail.", ROME).exchanges
+    bench.store.save(ExchangePut(replace(last, status=status)))
+    bench.asker.replies_with(part_answer(said("The user lives in Rome.", ROME, 2)))
+    statuses = bench.run()
+    assert [fact.exchange_id for fact in bench.facts().values()] == [last.id]
+    assert {each.total for each in statuses.values()} == {1, 2}
+    assert list(bench.summaries("exchange")) == [first.id]
+    assert bench.run()[FACTS].completed == 2, "read once"
 
 
 @pytest.mark.parametrize(
