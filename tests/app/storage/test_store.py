@@ -4,12 +4,13 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from unittest.mock import Mock
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from app.domain.change_set import ChangeSet
@@ -28,19 +29,20 @@ from app.domain.changes import (
     TagsChanged,
 )
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus, TitleOrigin
-from app.domain.deletions import ConversationForgotten
+from app.domain.deletions import ConversationForgotten, MessagesForgotten
 from app.domain.errors import StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.storage.apply import apply_records
+from app.storage.deletion.messages import removable
 from app.storage.engine import database as database_module
 from app.storage.engine import migrations
 from app.storage.engine.aggregate import Batch
-from app.storage.engine.connection import IGNORE, REPLACE, Connection
+from app.storage.engine.connection import IGNORE, REPLACE, Connection, grouped
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
-from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.exchanges import Exchanges, message_of
 from app.storage.tables.settings import Settings
 from tests.fakes.jobs import until
 from tests.fakes.learned_histories import learned_histories
@@ -427,6 +429,30 @@ def test_any_way_of_applying_a_history_gives_identical_tables(
     replay_from = data.draw(st.integers(0, image_at))
     found = apply(memory, *in_batches(data, records[replay_from:]))
     assert found == wanted, "an older image and the journal come to the same"
+
+
+@settings(max_examples=settings().max_examples // 3, suppress_health_check=list(HealthCheck))
+@given(history=learned_histories(max_size=16), data=st.data())
+def test_messages_of_several_conversations_are_deleted_together_as_one_by_one(
+    memory: Connection, history: list[tuple[Change, ...]], data: st.DataObject
+) -> None:
+    wipe(memory)
+    records = list(enumerate(history, start=1))
+    rows = apply(memory, *one_by_one(records))["message"]
+    messages = grouped(map(message_of, rows), attrgetter("conversation_id"))
+    deleted: list[Change] = []
+    for own, here in messages.items():
+        removes = data.draw(st.booleans())
+        ids = data.draw(st.sets(st.sampled_from([each.id for each in here])))
+        ids = removable(here, ids) if removes else ids
+        deleted.append(MessagesForgotten(own, tuple(sorted(ids)), "New", removes))
+    assume(deleted)
+    last = len(records) + 1
+    each_alone: list[Records] = [[(last, (each,))] for each in deleted]
+    wanted = apply(memory, *each_alone)
+    wipe(memory)
+    found = apply(memory, *one_by_one(records), [(last, tuple(deleted))])
+    assert found | {"erasure": []} == wanted | {"erasure": []}
 
 
 def exchange_of(*message_ids: int) -> ExchangePut:

@@ -5,6 +5,7 @@ from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import delete
 
 from app.chat.models import ModelCard
 from app.domain.chat import ModelRef
@@ -153,6 +154,20 @@ def test_models_are_described_in_short() -> None:
     assert "Emm" in model_row(card).tip
     names = [model_name(each) for each in ("recall:", "p:a/b", "p:/x/y.gguf", "p:C:\\x\\y.gguf")]
     assert names == ["Recall (built in)", "a/b", "y.gguf", "y.gguf"]
+
+
+def test_what_had_the_focus_may_be_gone_when_the_list_closes(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    picker, before = ModelPicker(window), QLineEdit(window)
+    column_in(window, picker, before)
+    picker.show_model("a:one")
+    window.show()
+    before.setFocus()
+    picker.open()
+    delete(before)
+    picker.list.window().close()
+    assert not picker.is_open
 
 
 def test_a_closed_list_gives_the_focus_back_to_where_it_was(qtbot: QtBot) -> None:

@@ -92,7 +92,6 @@ class ModelPicker(PushButton):
         if self.is_open or not self.isEnabled():
             return
         self._take = take or self.chosen.emit
-        self._popup.opened_from = self.window().focusWidget() or self
         self.list.search.clear()
         self.opening.emit()
         self._place_popup()
@@ -159,7 +158,7 @@ class _ModelPopup(QFrame):
 
         self.setProperty("panel", "popup")
         self.setAccessibleName(tr("Choose a model"))
-        self.opened_from = parent  # gets the focus back
+        self._picker = parent
         self.list = ModelList(self, one_click=True)
         self.add = button(self, tr("Add provider\u2026"), kind="quiet")
         foot = row_of(self.add, None)
@@ -172,10 +171,9 @@ class _ModelPopup(QFrame):
     # Qt overrides
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Give the focus back to where it was."""
+        """Give the focus back to where it is in the window, which may have changed meanwhile."""
         super().hideEvent(event)
-        if self.opened_from.isVisible():
-            self.opened_from.setFocus()
+        (self._picker.window().focusWidget() or self._picker).setFocus()
 
 
 def list_place(
