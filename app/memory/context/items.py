@@ -104,9 +104,11 @@ def _order(item: RecalledItem) -> tuple[int, float]:
     return prompt_position(item.layer), -relevance
 
 
-def _hint_order(entry: ItemEntry) -> tuple[bool, float]:
+def _hint_order(entry: ItemEntry) -> tuple[bool, float, bool]:
+    """Return the sort key of hints; what replaced a statement comes before the turn that it is as relevant as."""
     item = entry.item
-    return item.kind is PassageKind.CONVERSATION_SUMMARY, -item.relevance
+    is_turn = item.kind is PassageKind.TURN
+    return item.kind is PassageKind.CONVERSATION_SUMMARY, -item.relevance, is_turn
 
 
 def _normalized(text: str) -> str:

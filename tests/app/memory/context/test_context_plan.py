@@ -285,6 +285,13 @@ def test_a_fact_is_merged_into_the_turn_that_says_it() -> None:
     assert recalled_block(plan.parts).count("drinks green tea") == 1
 
 
+def test_a_hint_at_what_replaced_a_statement_goes_before_one_at_that() -> None:
+    turns = [turn(each, f"Tea {each}.", 0.5, conversation_id=each) for each in (700, 701, 702)]
+    newer = replace(fact(1, "Coffee.", 0.5), replaces=frozenset({ExchangeId(702)}))
+    plan = planned(RetrievalResult(facts=(newer,), history=tuple(turns)))
+    assert {each.passage_id for each in injected(plan, RecallLayer.HINT)} == {1, 1700, 1701}
+
+
 def test_a_summary_of_the_sentences_of_quoted_turns_is_not_quoted_too() -> None:
     for summary, is_quoted in (("They talked of towns.", True), ("Oslo it is.", False)):
         talks = (talk(70, turn(700, "Oslo it is.", conversation_id=70), summary=summary),)
