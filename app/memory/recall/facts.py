@@ -1,6 +1,6 @@
 """Recall of facts and saved texts: short statements that rank apart and share one limit."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, islice
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from app.domain.ids import ExchangeId, PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedFact
 from app.domain.records.facts import BY_PATTERNS
+from app.domain.results import FoundAnswer
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.index.relevance import HIGHEST_RELEVANCE
@@ -156,6 +157,35 @@ class FactRecall:
             if fact in shown and boundary.holds(fact):
                 newer.setdefault(fact, {})[turn] = turns[turn]
         return newer
+
+    def with_newer(
+        self,
+        answers: Sequence[FoundAnswer],
+        left_out: IdSet,
+        boundary: Boundary,
+        listed: Callable[[Sequence[Ranked]], Sequence[FoundAnswer]],
+    ) -> Sequence[FoundAnswer]:
+        """Return turns with the facts that replaced what they state; `listed` returns these as answers."""
+        turns = {
+            each.result.exchange_id: each.result.relevance
+            for each in answers
+            if each.result.kind is PassageKind.TURN and each.result.exchange_id is not None
+        }
+        newer = self.newer_than(turns, left_out, boundary)
+        facts = listed(
+            [Ranked(part_id(f, 0), 0.0, max(of.values()), None, 0.0) for f, of in newer.items()]
+        )
+        return [
+            replace(
+                each,
+                newer=tuple(
+                    fact
+                    for fact in facts
+                    if each.result.exchange_id in newer[fact.result.passage_id]
+                ),
+            )
+            for each in answers
+        ]
 
     def _by_origin(self, ranked: Sequence[Ranked]) -> list[Ranked]:
         """Return statements with more relevance than ones by patterns have, unless they are that.

@@ -12,7 +12,7 @@ from itertools import chain, islice
 
 from app.domain.conversations import ANY_RECALL, RecallChoice
 from app.domain.errors import MemoryOff
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, part_id, passage_id_of
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, passage_id_of
 from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.domain.recall import (
     RecallSettings,
@@ -154,7 +154,7 @@ class RecallService:
         if not choice.mentioned:
             named = self._named_recall.ranked(question, recent, scope, excluded, boundary, limit)
             if listed := self._listed(named):
-                return self._with_newer(self._still_within(boundary, listed), excluded, boundary)
+                return self._still_within(boundary, listed, excluded)
         prepared = prepare(self._search, question, recent)
         if prepared is None:
             return None
@@ -171,32 +171,7 @@ class RecallService:
         best_first = self._best_first(prepared, (known, ranked, filed), verdicts, limit)
         similarities = self._similarities(question)
         quoted = [*quoted_answers(self._passages, best_first, prepared, similarities)]
-        return self._with_newer(self._still_within(boundary, quoted), excluded, boundary)
-
-    def _with_newer(
-        self, answers: Sequence[FoundAnswer], excluded: IdSet, boundary: Boundary
-    ) -> Sequence[FoundAnswer]:
-        """Return turns with the facts that replaced what they state."""
-        turns = {
-            each.result.exchange_id: each.result.relevance
-            for each in answers
-            if each.result.kind is PassageKind.TURN and each.result.exchange_id is not None
-        }
-        now_within = self._search.boundaries.of(boundary.uid)
-        newer = self._fact_recall.newer_than(turns, excluded, now_within)
-        ranked = [
-            Ranked(part_id(each, 0), 0.0, max(of.values()), None, 0.0) for each, of in newer.items()
-        ]
-        facts = {each.result.passage_id: each for each in self._listed(ranked)}
-        return [
-            replace(
-                each,
-                newer=tuple(
-                    fact for id_, fact in facts.items() if each.result.exchange_id in newer[id_]
-                ),
-            )
-            for each in answers
-        ]
+        return self._still_within(boundary, quoted, excluded)
 
     def _listed(self, ranked: Sequence[Ranked]) -> Sequence[FoundAnswer]:
         """Return passages as they are, by their beginning."""
@@ -226,13 +201,13 @@ class RecallService:
         return sorted(results, key=lambda each: -each.relevance)
 
     def _still_within(
-        self, boundary: Boundary, quoted: Sequence[FoundAnswer]
+        self, boundary: Boundary, quoted: Sequence[FoundAnswer], excluded: IdSet
     ) -> Sequence[FoundAnswer]:
-        """Return the answers still inside the boundary, which may have changed meanwhile."""
+        """Return the answers still inside the boundary, with facts that replaced what they state."""
         found = (each.result.conversation_id for each in quoted)
         inside = self._search.boundaries.still_within(boundary.uid, found)
         now_within = self._search.boundaries.of(boundary.uid)
-        return [
+        kept = [
             each
             for each in quoted
             if each.result.conversation_id in inside
@@ -241,6 +216,7 @@ class RecallService:
                 or now_within.holds(each.result.passage_id)
             )
         ]
+        return self._fact_recall.with_newer(kept, excluded, now_within, self._listed)
 
     def _similarities(self, question: str) -> Callable[[Sequence[str]], Sequence[float]]:
         vectors = self._search.vector_search
