@@ -36,7 +36,7 @@ from app.storage.tables.exchanges import exchanges_where, messages_in, rewrite_m
 from app.storage.tables.fact_rows import delete_facts_where
 from app.storage.tables.fact_visibility import update_fact_passages
 from app.storage.tables.imports import forget_edits
-from app.storage.tables.passages.rows import remove_passages, renew_passages
+from app.storage.tables.passages.rows import index_again, remove_passages, renew_passages
 from app.storage.tables.profile import drop_unsupported_lines
 from app.storage.tables.prompts import delete_prompts_of_exchanges
 from app.storage.tables.settings import drop_probes
@@ -328,8 +328,4 @@ def _replace_titles(
         "RETURNING conversation.id",
         [[*titles], [*titles.values()], TitleOrigin.FIRST_WORDS.value, [*_MADE_TITLES]],
     )
-    if changed:  # the text index holds the title with each passage
-        connection.execute(
-            f"UPDATE passage SET position = greatest(position, $2) WHERE {OF_CONVERSATIONS}",
-            [changed, position],
-        )
+    index_again(connection, "conversation_id", changed, position)

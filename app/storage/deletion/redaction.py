@@ -20,6 +20,7 @@ from app.domain.turns import RECALL_MODEL, is_recall_reply
 from app.storage.deletion.deletion_set import DeletionSet
 from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import blocks_of, messages_in, rewrite_messages
+from app.storage.tables.passages.rows import index_again
 
 QUOTING_TOOLS = ("conversation_search", "memory_search", "fetch_conversation_details")
 _FACT_KINDS = ("fact", "memory", "document")
@@ -240,11 +241,9 @@ def redact_messages(connection: Connection, deleted: DeletionSet, position: int)
         if not changed:
             return
         rewrite_messages(connection, changed)
-        connection.execute(
-            "UPDATE passage SET position = greatest(position, $2) WHERE exchange_id IN "
-            "(SELECT exchange_id FROM exchange_message WHERE message_id IN (SELECT unnest($1)))",
-            [[each.id for each in changed], position],
-        )
+        ids = [each.id for each in changed]
+        turns = connection.column_in("exchange_message", "exchange_id", ids, "message_id")
+        index_again(connection, "exchange_id", turns, position)
         found = {int(each.conversation_id) for each in changed} - suspect
         if not found:
             return

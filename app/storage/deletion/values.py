@@ -30,7 +30,7 @@ from app.storage.tables.exchanges import messages_in, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts
 from app.storage.tables.fact_visibility import update_fact_passages
 from app.storage.tables.imports import forget_edits
-from app.storage.tables.passages.rows import remove_passages
+from app.storage.tables.passages.rows import index_again, remove_passages
 from app.storage.tables.profile import drop_unsupported_lines
 
 _REPLACE = f"replace({{}}, ${{}}, '{FORGOTTEN}')"
@@ -99,11 +99,7 @@ def erase_value(connection: Connection, value: str, position: int) -> set[int]:
     _change_settings(connection, value)
     _remove_documents(connection, value, position)
     renew_turns(connection, turns, passages_beside(connection, turns), position)
-    connection.execute(  # the text index holds the title with each passage
-        "UPDATE passage SET position = greatest(position, ?) "
-        "WHERE conversation_id IN (SELECT unnest(?))",
-        [position, titles],
-    )
+    index_again(connection, "conversation_id", titles, position)
     return changed_in.union(titles)
 
 

@@ -1,5 +1,7 @@
 """Passage rows: how changes write and remove them, and their integrity rules."""
 
+from collections.abc import Collection
+
 from app.domain.changes import PassagesPut
 from app.domain.passages import Passage
 from app.storage.engine.aggregate import (
@@ -82,13 +84,17 @@ def remove_passages(connection: Connection, ids: list[int], position: int) -> No
 
 def renew_passages(connection: Connection, ids: list[int], position: int) -> None:
     """Have passages embedded and indexed again; inside the caller's transaction."""
-    if not ids:
-        return
     spaces.remove_passages(connection, ids)
-    connection.execute(
-        "UPDATE passage SET position = greatest(position, ?) WHERE id IN (SELECT unnest(?))",
-        [position, ids],
-    )
+    index_again(connection, "id", ids, position)
+
+
+def index_again(connection: Connection, key: str, values: Collection[int], position: int) -> None:
+    """Have passages indexed again, with their titles and quotes; inside the caller's transaction."""
+    if values:
+        connection.execute(
+            f"UPDATE passage SET position = greatest(position, $2) WHERE {key} IN (SELECT unnest($1))",
+            [list(values), position],
+        )
 
 
 def passage_source(kind: str, source: str) -> Rule:
