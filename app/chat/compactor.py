@@ -109,7 +109,11 @@ class Compactor:
         if not runs or self._conversations.get(runs[-1].conversation_id).private:
             return False
         last, sent = self._exchanges.get(exchange_id), runs[-1]
-        own = sum(map(message_tokens, self._exchanges.messages_of(last)))
+        said = self._exchanges.messages_of(last)
+        own = sum(map(message_tokens, said))
+        # Without a reply, the model may not have received the prompt.
+        if not any(each.model == sent.model and each.created_at >= sent.sent_at for each in said):
+            return False
         # Most turns end here: the past turns, which may be thousands, are not read.
         if sum(part.tokens for part in sent.parts) + own <= sent.limit_tokens * PREPARED_SHARE:
             return False
@@ -122,8 +126,8 @@ class Compactor:
         past = [each.id for each in segment[start:]]
         if not covered or self._summaries.latest(CONTEXT, past):
             return False
-        said = [markdown_of(turn.stored) for turn in turns[:covered]]
-        self._write(segment[start + covered - 1], compaction_text(sent), said, sent)
+        oldest = [markdown_of(turn.stored) for turn in turns[:covered]]
+        self._write(segment[start + covered - 1], compaction_text(sent), oldest, sent)
         return True
 
     def _write(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -54,7 +55,9 @@ def prompt_of(conversation: ConversationRecord, limit_tokens: int) -> StoredProm
         PlanPart(PlanPartKind.QUESTION, 50, False, message_ids=(question,)),
     )
     last = conversation.exchanges[-1].id
-    return StoredPrompt(last, conversation.conversation.id, AT, "m", limit_tokens, 2000, parts, ())
+    return StoredPrompt(
+        last, conversation.conversation.id, AT, "openai:m", limit_tokens, 2000, parts, ()
+    )
 
 
 class FakeModel:
@@ -93,7 +96,7 @@ class FakeModel:
 def compactor_of(store: Store, model: FakeModel | None = None) -> Compactor:
     """Return a compactor whose model fails unless one is given."""
     asked = model or FakeModel(Blocked("No model is chosen"))
-    return Compactor(store, Settings(store), {"m": asked}.__getitem__)
+    return Compactor(store, Settings(store), {"openai:m": asked}.__getitem__)
 
 
 def test_a_nearly_full_prompt_is_prepared_once(store: Store) -> None:
@@ -163,6 +166,19 @@ def test_a_file_is_read_as_a_file_and_its_sentences_are_nobodys(store: Store) ->
     model = FakeModel()
     compactor_of(store, model).prepare(talk.exchanges[-1].id)
     assert re.search(r" attached file\]\nlist.txt\nThe walk by the river", model.asked[0].user)
+
+
+def test_a_model_that_has_not_answered_receives_nothing(store: Store) -> None:
+    talk = long_conversation(store, 7_500)
+    last, prompt = talk.exchanges[-1], prompt_of(talk, 7_500)
+    model = FakeModel()
+    compactor = compactor_of(store, model)
+    store.save(ExchangePut(replace(last, message_ids=last.message_ids[:1])))
+    assert not compactor.prepare(last.id), "stopped at once"
+    later = talk.messages[-1].created_at + timedelta(minutes=1)
+    store.save(ExchangePut(last), PromptStored(replace(prompt, sent_at=later)))
+    assert not compactor.prepare(last.id), "continued in vain, perhaps on another server"
+    assert (model.asked, tables(store)["summary"]) == ([], [])
 
 
 @pytest.mark.parametrize("status", [ExchangeStatus.COMPLETED, ExchangeStatus.INTERRUPTED])
