@@ -156,7 +156,7 @@ _Plan = tuple[PlanPart, ...]
 def erase_messages(
     connection: Connection, changes: Sequence[MessagesForgotten], position: int
 ) -> None:
-    """Apply the changes of one record; `position` is the journal's. Inside the caller's transaction."""
+    """Apply changes of one record or of several; `position` is the journal's. Inside the caller's transaction."""
     wanted = chain.from_iterable(each.message_ids for each in changes)
     ids = connection.column_in("message", "id", wanted)
     there = [each for each in changes if not ids.isdisjoint(each.message_ids)]
