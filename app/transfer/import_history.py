@@ -224,14 +224,14 @@ class ImportHistory:
         found = self._conversations.by_ids(each.conversation_id for each in items if each.is_new)
         return [each.id for each in found.values() if each.deleted_at is None]
 
-    def _messages(self, items: Iterable[ImportItem]) -> Sequence[MessageId]:
+    def _messages(self, items: Iterable[ImportItem]) -> frozenset[MessageId]:
         ids = [
             message_id
             for each in _of_others(items)
             if each.first_message is not None and each.last_message is not None
             for message_id in range(each.first_message, each.last_message + 1)
         ]
-        return self._exchanges.unforgotten(ids) if ids else ()
+        return self._exchanges.unforgotten(ids)
 
     def _taken_back(
         self, items: Iterable[ImportItem], rows: Sequence[Mapping[str, Any]]

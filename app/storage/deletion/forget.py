@@ -5,6 +5,7 @@ quiet time (`app.storage.deletion.erasure`).
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from app.domain.changes import Change
@@ -91,7 +92,7 @@ def forget_messages(store: Store, message_ids: Iterable[int]) -> tuple[str, ...]
 
 
 def remove_added(
-    store: Store, message_ids: Collection[int], *others: Change
+    store: Store, message_ids: AbstractSet[int], *others: Change
 ) -> Collection[MessageId]:
     """Remove messages that an import added, with what came from their turns, and save other changes.
 

@@ -8,6 +8,7 @@ that trees and paths stay whole. Their origins go too: importing them again adds
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
@@ -45,7 +46,7 @@ from app.storage.tables.topics import clear_topic_names
 _CLEARED = ("spend", "routine_run")  # rows that stay when their exchange goes
 
 
-def removable(messages: Sequence[Message], wanted: Collection[int]) -> set[MessageId]:
+def removable(messages: Sequence[Message], wanted: AbstractSet[int]) -> set[MessageId]:
     """Return which of the wanted messages only wanted ones follow; `messages` are parents first."""
     followed: set[MessageId | None] = set()
     found: set[MessageId] = set()

@@ -262,10 +262,10 @@ class Exchanges(StoreReader):
         wanted = list(ids)
         return self._store.read(messages_in, wanted) if wanted else {}
 
-    def unforgotten(self, ids: Iterable[int]) -> Sequence[MessageId]:
+    def unforgotten(self, ids: Iterable[int]) -> frozenset[MessageId]:
         """Return those among `ids` that exist and have their content."""
-        rest = "AND id NOT IN (SELECT message_id FROM forgotten_message) ORDER BY id"
-        return [each for (each,) in self._store.select_in("message", "id", ids, rest=rest)]
+        rest = "AND id NOT IN (SELECT message_id FROM forgotten_message)"
+        return frozenset(each for (each,) in self._store.select_in("message", "id", ids, rest=rest))
 
     def messages_in(self, conversation_id: int) -> tuple[Message, ...]:
         """Return all messages of a conversation, of every branch, parents before children."""
