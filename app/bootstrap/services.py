@@ -285,7 +285,8 @@ class Services:
         self.project_proposals = ProjectProposals(store, settings, self.projects, self.topics)
         self.tools = toolbox.descriptions
         retrieve = RetrievalCache(store, self.recall.retrieve)
-        self.compactor = Compactor(store, settings, self.background_model.for_reader)
+        model = self.background_model
+        self.compactor = Compactor(store, settings, model.for_reader, model.origin_of)
         self._closers.append(self.compactor.stop)
         history = HistoryReader(store)
         images = AttachedImages(self.attachments, self.models.sees_images)

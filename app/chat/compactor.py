@@ -9,14 +9,13 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from app.chat.history import CONTEXT, compaction_text, extract, joined, markdown_of, past_position
 from app.chat.sent_turns import SentTurns
 from app.domain.change_set import ChangeSet
 from app.domain.changes import SpendAdded, SummaryPut
 from app.domain.conversations import Exchange, ExchangeStatus
-from app.domain.errors import KnownError, NotFound
+from app.domain.errors import KnownError, Repeating
 from app.domain.ids import ExchangeId
 from app.domain.recall import PlanPartKind, StoredPrompt
 from app.domain.text import content_hash
@@ -41,7 +40,7 @@ from app.storage.tables.exchanges import Exchanges, path_to
 from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
-from app.workers.background_model import ModelClient
+from app.workers.background_model import ModelClient, UnusableAnswer
 from app.workers.prompts_and_answers import Quoted, fill_prompt
 
 _log = logging.getLogger(__name__)
@@ -59,25 +58,29 @@ _SIDE_SHARE = 0.4  # of what is read at once, for one side of a turn
 class Compactor:
     """Prepares compactions after turns, in a thread of its own.
 
-    `model_for` returns who is asked, of the model to which a prompt was sent: the background model if
-    one is chosen, else that model itself, which has read these turns. Where it fails, sentences are
-    extracted, and where it costs nothing but would delay a message. Private conversations are skipped.
+    `model_for` returns who is asked, of the model to which a prompt was sent and its server's origin,
+    which `origin_of` returns: the background model if one is chosen, else that model itself, which has
+    read these turns. Sentences are extracted where its answer cannot be used. The next turn tries again
+    where it fails, or costs nothing but would delay a message. Private conversations are skipped.
     """
 
     def __init__(
-        self, store: Store, settings: Settings, model_for: Callable[[str], ModelClient]
+        self,
+        store: Store,
+        settings: Settings,
+        model_for: Callable[[str, str], ModelClient],
+        origin_of: Callable[[str], str],
     ) -> None:
         self._store = store
         self._settings = settings
-        self._model_for = model_for
+        self._model_for, self._origin_of = model_for, origin_of
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._prompts = Prompts(store)
         self._summaries = Summaries(store)
         self._turns = SentTurns(store)
         self._changed: queue.SimpleQueue[ExchangeId | None] = queue.SimpleQueue()
-        self._expected: set[ExchangeId] = set()
-        self._sent_count = 0
+        self._expected: dict[ExchangeId, str] = {}  # under way, with the origin of its server
         self._is_stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -95,15 +98,17 @@ class Compactor:
         if self._thread is not None:
             self._thread.join(_STOP_TIMEOUT_S)
 
-    def expect(self, exchange_id: ExchangeId) -> None:
-        """Check an exchange when it ends, however that is; others, such as imported ones, are not checked."""
-        self._expected.add(exchange_id)
-        self._sent_count += 1
+    def expect(self, prompt: StoredPrompt) -> None:
+        """Check an exchange when it ends, however that is; others, such as imported ones, are not checked.
 
-    def prepare(self, exchange_id: ExchangeId) -> bool:
+        Its server is that of its first prompt.
+        """
+        self._expected.setdefault(prompt.exchange_id, self._origin_of(prompt.model))
+
+    def prepare(self, exchange_id: ExchangeId, origin: str) -> bool:
         """Prepare the compaction of an exchange's segment if it is long; return whether it was.
 
-        Blocking. Raises KnownError when it cannot be stored.
+        Blocking. Raises KnownError when it cannot be stored, and where the next turn should try again.
         """
         runs = self._prompts.runs([exchange_id]).get(exchange_id)
         if not runs or self._conversations.get(runs[-1].conversation_id).private:
@@ -127,18 +132,24 @@ class Compactor:
         if not covered or self._summaries.latest(CONTEXT, past):
             return False
         oldest = [markdown_of(turn.stored) for turn in turns[:covered]]
-        self._write(segment[start + covered - 1], compaction_text(sent), oldest, sent)
+        most = compaction_tokens(self._settings.number("compaction_max_tokens"), sent.limit_tokens)
+        asked = self._model_for(sent.model, origin)
+        self._write(segment[start + covered - 1], compaction_text(sent), oldest, most, asked)
         return True
 
     def _write(
-        self, last: Exchange, before: str, turns: Sequence[TurnMarkdown], sent: StoredPrompt
+        self,
+        last: Exchange,
+        before: str,
+        turns: Sequence[TurnMarkdown],
+        most: int,
+        asked: ModelClient,
     ) -> None:
-        most = compaction_tokens(self._settings.number("compaction_max_tokens"), sent.limit_tokens)
         model = MODEL
         spent: tuple[SpendAdded, ...] = ()
         try:
-            text, model, spent = self._asked(self._model_for(sent.model), before, turns, most)
-        except KnownError as error:
+            text, model, spent = self._asked(asked, before, turns, most)
+        except (Repeating, UnusableAnswer) as error:  # which cost something and would again
             _log.info("a compaction is extracted without a model: %s", error)
             text = joined(before, extract(turns), most)
         if not text:
@@ -158,10 +169,10 @@ class Compactor:
 
         What is too long for one request is read in parts, each with the notes on the parts before.
         """
-        sent_count, yields = self._sent_count, model.is_free
+        yields = model.is_free
 
         def is_cancelled() -> bool:
-            return self._is_stopping.is_set() or (yields and self._sent_count > sent_count)
+            return self._is_stopping.is_set() or (yields and bool(self._expected))
 
         room_bytes = int(model.context_tokens() * _READ_SHARE) * _BYTES_PER_TOKEN
         spent: tuple[SpendAdded, ...] = ()
@@ -180,20 +191,22 @@ class Compactor:
 
     def _serve(self) -> None:
         while (exchange_id := self._changed.get()) is not None:
-            with suppress(NotFound):  # the exchange was deleted meanwhile
-                try:
-                    if self._exchanges.get(exchange_id).status is ExchangeStatus.RUNNING:
-                        continue
-                    self._expected.discard(exchange_id)
-                    self.prepare(exchange_id)
-                except KnownError as error:
-                    _log.warning("a compaction could not be prepared: %s", error)
-                except Exception:  # noqa: BLE001 - the edge of a thread: the next turn tries again
-                    _log.exception("a compaction failed unexpectedly")
+            try:
+                found = self._exchanges.by_ids([exchange_id])
+                if any(each.status is ExchangeStatus.RUNNING for each in found.values()):
+                    continue
+                origin = self._expected.pop(exchange_id, None)
+                if found and origin is not None:
+                    self.prepare(exchange_id, origin)
+            except KnownError as error:
+                _log.info("a compaction was not prepared: %s", error)
+            except Exception:  # noqa: BLE001 - the edge of a thread: the next turn tries again
+                _log.exception("a compaction failed unexpectedly")
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        for exchange_id in self._expected & changed.exchanges:
-            self._changed.put(exchange_id)
+        for exchange_id in changed.exchanges:
+            if exchange_id in self._expected:
+                self._changed.put(exchange_id)
 
 
 def _to_cover(sizes: Sequence[tuple[int, int]], kept: KeptTurns, sent: StoredPrompt) -> int:

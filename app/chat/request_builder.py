@@ -22,7 +22,7 @@ from app.domain.attachments import files_of
 from app.domain.chat import NO_IMAGES, ChatRequest, ModelRef, ToolSchema
 from app.domain.conversations import Conversation, Image, Message, Role
 from app.domain.errors import KnownError
-from app.domain.ids import ExchangeId, MessageId
+from app.domain.ids import MessageId
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -128,7 +128,7 @@ LoadImages = Callable[[ModelRef, Sequence[Message]], Mapping[str, bytes]]
 class RequestBuilder:
     """Builds requests from the context plan. Thread-safe.
 
-    `on_prepared` is called with each exchange whose prompt has a record; `profile` returns the lines for a project,
+    `on_prepared` is called with each prompt that has a record; `profile` returns the lines for a project,
     it may block.
     """
 
@@ -139,7 +139,7 @@ class RequestBuilder:
     toolbox: Toolbox
     presets: Presets
     projects: Projects
-    on_prepared: Callable[[ExchangeId], None] = lambda _: None
+    on_prepared: Callable[[StoredPrompt], None] = lambda _: None
     images: LoadImages = lambda _ref, _messages: NO_IMAGES
     profile: Callable[[str | None], Sequence[ProfileLine]] = lambda _: ()
 
@@ -164,7 +164,7 @@ class RequestBuilder:
             fetched = FetchedContext(fetched.core_memory, notice=notice)
             context = draft.context(fetched)
         prompt = draft.record(context, fetched.notice)
-        self.on_prepared(plan.exchange.id)
+        self.on_prepared(prompt)
         request = draft.request(prompt)
         return replace(request, images=self.images(ref, request.messages)), prompt
 

@@ -130,7 +130,7 @@ class BackgroundModel:
 
     `registry` must not retry. A change of settings or providers takes effect with the next request.
     `limits` are shared by all workers. `reader` is a model that has received what it is asked to read
-    and is used instead.
+    at `reader_origin` and is used instead.
     """
 
     def __init__(
@@ -154,18 +154,25 @@ class BackgroundModel:
         self._loop = EventLoopThread("background model")
         self._open = OpenProviders(registry)
         self._loop.at_close(self._open.aclose)
-        self.reader = ""
+        self.reader = self.reader_origin = ""
 
-    def for_reader(self, model: str) -> "BackgroundModel":
+    def for_reader(self, model: str, origin: str) -> "BackgroundModel":
         """Return this if a model is chosen, else the same with `model`, which needs no consent.
 
-        `model` has received what it will be asked to read. The spend limits apply.
+        `model` has received what it will be asked to read, from the server at `origin`; it is not
+        asked on another one. The spend limits apply.
         """
         if self.model:
             return self
         own = copy(self)
-        own.reader = model
+        own.reader, own.reader_origin = model, origin
         return own
+
+    def origin_of(self, model: str) -> str:
+        """Return the origin of the server that a model is on now, "" for none."""
+        config = self._registry.find_config(ModelRef.parse(model).provider)
+        url = None if config is None else config.valid_url()
+        return "" if url is None else url.origin
 
     @property
     def model(self) -> str:
@@ -315,7 +322,9 @@ class BackgroundModel:
         return self._open.get(config)
 
     def _lacks_consent(self, ref: ModelRef, config: ProviderConfig) -> bool:
-        return not self.reader and lacks_consent(self._settings, ref, config)
+        if self.reader:
+            return config.url().origin != self.reader_origin
+        return lacks_consent(self._settings, ref, config)
 
 
 def consent(ref: ModelRef, config: ProviderConfig) -> str:

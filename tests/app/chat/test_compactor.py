@@ -1,7 +1,8 @@
 """Prepared compactions: before they are needed, once, by the model if there is one, never of private talk."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,19 +13,23 @@ from app.chat.history import extract, joined, markdown_of
 from app.chat.sent_turns import SentTurns
 from app.domain.changes import ExchangePut, MessagesAdded, PromptStored, SpendAdded
 from app.domain.conversations import Attachment, ExchangeStatus
-from app.domain.errors import Cancelled, KnownError
+from app.domain.errors import Cancelled, KnownError, RateLimited, Unreachable
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
 from app.memory.context.plan import compaction_part, message_tokens
+from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
-from app.workers.background_model import Answer
+from app.workers.background_model import Answer, UnusableAnswer
 from app.workers.job_interface import Blocked, IsCancelled
 from app.workers.prompts_and_answers import Prompt
+from tests.fakes.jobs import until
 from tests.fakes.stored import AT, ConversationRecord, new_conversation, tables
+
+ORIGIN = "https://friend.example"
 
 
 def long_conversation(
@@ -69,7 +74,6 @@ class FakeModel:
         self._error = error
         self._context_tokens = context_tokens
         self.asked: list[Prompt] = []
-        self.before: Callable[[], None] = lambda: None
 
     def answer_tokens(self) -> int:
         return 1_000
@@ -80,7 +84,6 @@ class FakeModel:
     def ask(
         self, asked: Prompt, purpose: WorkerName, is_cancelled: IsCancelled, _: object = None
     ) -> Answer:
-        self.before()
         if is_cancelled():
             raise Cancelled("Stopped")
         if self._error is not None:
@@ -94,16 +97,18 @@ class FakeModel:
 
 
 def compactor_of(store: Store, model: FakeModel | None = None) -> Compactor:
-    """Return a compactor whose model fails unless one is given."""
-    asked = model or FakeModel(Blocked("No model is chosen"))
-    return Compactor(store, Settings(store), {"openai:m": asked}.__getitem__)
+    """Return a compactor whose model gives no usable answer unless one is given."""
+    asked = {("openai:m", ORIGIN): model or FakeModel(UnusableAnswer("It gave an empty answer"))}
+    return Compactor(
+        store, Settings(store), lambda *each: asked[each], {"openai:m": ORIGIN}.__getitem__
+    )
 
 
 def test_a_nearly_full_prompt_is_prepared_once(store: Store) -> None:
     conversation = long_conversation(store, 7_500)
     last = conversation.exchanges[-1].id
     compactor = compactor_of(store)
-    assert [compactor.prepare(last), compactor.prepare(last)] == [True, False]
+    assert [compactor.prepare(last, ORIGIN), compactor.prepare(last, ORIGIN)] == [True, False]
     ids = [each.id for each in conversation.exchanges]
     (summary,) = Summaries(store).latest("context", ids).values()
     covered = ids.index(ExchangeId(summary.source_id)) + 1
@@ -114,44 +119,63 @@ def test_a_nearly_full_prompt_is_prepared_once(store: Store) -> None:
 @pytest.mark.parametrize(("tokens", "private"), [(50_000, False), (7_500, True)])
 def test_short_or_private_ones_are_not_prepared(store: Store, tokens: int, private: bool) -> None:
     conversation = long_conversation(store, tokens, private=private)
-    assert not compactor_of(store).prepare(conversation.exchanges[-1].id)
+    assert not compactor_of(store).prepare(conversation.exchanges[-1].id, ORIGIN)
     assert tables(store)["summary"] == []
 
 
 def test_the_past_of_a_short_one_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     last = long_conversation(store, 50_000).exchanges[-1].id
     monkeypatch.setattr(SentTurns, "of", None)
-    assert not compactor_of(store).prepare(last)
+    assert not compactor_of(store).prepare(last, ORIGIN)
 
 
 @pytest.mark.parametrize(
-    ("error", "model"), [(None, "friend:m"), (Cancelled("Stopped"), "extractive")]
+    "error", [Cancelled("Stopped"), RateLimited("Later"), Unreachable("Away"), Blocked("No money")]
 )
-def test_a_model_is_used_until_it_fails(store: Store, error: KnownError | None, model: str) -> None:
+def test_what_fails_for_now_is_tried_again(store: Store, error: KnownError) -> None:
     last = long_conversation(store, 7_500).exchanges[-1].id
-    compactor_of(store, FakeModel(error)).prepare(last)
+    with pytest.raises(type(error)):
+        compactor_of(store, FakeModel(error)).prepare(last, ORIGIN)
+    assert compactor_of(store, FakeModel()).prepare(last, ORIGIN)
     (row,) = tables(store)["summary"]
-    assert model in row
+    assert "friend:m" in row
 
 
-@pytest.mark.parametrize(("is_free", "model"), [(False, "friend:m"), (True, "extractive")])
-def test_a_model_that_costs_nothing_yields_to_the_next_message(
-    store: Store, model: str, *, is_free: bool
+@pytest.mark.parametrize("is_free", [False, True])
+def test_a_model_that_costs_nothing_yields_to_messages_under_way(
+    store: Store, *, is_free: bool
 ) -> None:
-    last = long_conversation(store, 7_500).exchanges[-1].id
+    talk = long_conversation(store, 7_500)
     asked = FakeModel()
     asked.is_free = is_free
     compactor = compactor_of(store, asked)
-    asked.before = lambda: compactor.expect(ExchangeId(999))
-    compactor.prepare(last)
-    (row,) = tables(store)["summary"]
-    assert model in row
+    compactor.expect(replace(prompt_of(talk, 7_500), exchange_id=ExchangeId(999)))
+    with pytest.raises(Cancelled) if is_free else nullcontext():
+        compactor.prepare(talk.exchanges[-1].id, ORIGIN)
+    assert len(asked.asked) == 1 - is_free
+
+
+def test_a_deleted_exchange_is_not_waited_for(store: Store) -> None:
+    talk = long_conversation(store, 7_500)
+    asked = FakeModel()
+    asked.is_free = True
+    compactor = compactor_of(store, asked)
+    compactor.start()
+    last, gone = talk.exchanges[-1], new_conversation(store, "Hello.")
+    for each in (gone.exchanges[-1], last):
+        compactor.expect(replace(prompt_of(talk, 7_500), exchange_id=each.id))
+    store.save(*gone.changes)
+    forget(store, [gone.conversation.id])
+    store.save(ExchangePut(gone.exchanges[-1]))
+    store.save(ExchangePut(last))
+    until(lambda: len(asked.asked) == 1)
+    compactor.stop()
 
 
 def test_what_is_too_long_for_the_model_is_read_in_parts(store: Store) -> None:
     last = long_conversation(store, 7_500).exchanges[-1].id
     model = FakeModel(context_tokens=2_000)
-    compactor_of(store, model).prepare(last)
+    compactor_of(store, model).prepare(last, ORIGIN)
     assert len(model.asked) > 2
     read = "".join(each.user for each in model.asked)
     assert all(f"What of walk {each}?" in read for each in range(25)), "nothing is left out"
@@ -164,7 +188,7 @@ def test_a_file_is_read_as_a_file_and_its_sentences_are_nobodys(store: Store) ->
     talk = long_conversation(store, 7_500, file)
     assert "box 60" not in extract([markdown_of(talk.messages[:2])])
     model = FakeModel()
-    compactor_of(store, model).prepare(talk.exchanges[-1].id)
+    compactor_of(store, model).prepare(talk.exchanges[-1].id, ORIGIN)
     assert re.search(r" attached file\]\nlist.txt\nThe walk by the river", model.asked[0].user)
 
 
@@ -174,10 +198,10 @@ def test_a_model_that_has_not_answered_receives_nothing(store: Store) -> None:
     model = FakeModel()
     compactor = compactor_of(store, model)
     store.save(ExchangePut(replace(last, message_ids=last.message_ids[:1])))
-    assert not compactor.prepare(last.id), "stopped at once"
+    assert not compactor.prepare(last.id, ORIGIN), "stopped at once"
     later = talk.messages[-1].created_at + timedelta(minutes=1)
     store.save(ExchangePut(last), PromptStored(replace(prompt, sent_at=later)))
-    assert not compactor.prepare(last.id), "continued in vain, perhaps on another server"
+    assert not compactor.prepare(last.id, ORIGIN), "continued in vain, perhaps on another server"
     assert (model.asked, tables(store)["summary"]) == ([], [])
 
 
@@ -185,16 +209,17 @@ def test_a_model_that_has_not_answered_receives_nothing(store: Store) -> None:
 def test_only_expected_turns_are_prepared_when_they_end(
     store: Store, status: ExchangeStatus
 ) -> None:
-    last = long_conversation(store, 7_500).exchanges[-1]
+    talk = long_conversation(store, 7_500)
+    last = talk.exchanges[-1]
     compactor = compactor_of(store)
     compactor.start()
     store.save(ExchangePut(last))
     assert tables(store)["summary"] == []
-    compactor.expect(last.id)
+    compactor.expect(prompt_of(talk, 7_500))
     for each in (ExchangeStatus.RUNNING, status):
         store.save(ExchangePut(replace(last, status=each)))
+    until(lambda: len(tables(store)["summary"]) == 1)
     compactor.stop()
-    assert len(tables(store)["summary"]) == 1
 
 
 def places(count: int) -> Sequence[TurnMarkdown]:

@@ -30,7 +30,7 @@ from app.domain.conversations import (
     Text,
 )
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import ConversationId, ExchangeId, PassageId
+from app.domain.ids import ConversationId, PassageId
 from app.domain.recall import (
     PlanPartKind,
     RecallSettings,
@@ -97,7 +97,7 @@ class Asker:
     chat: Chat
     retrieval: FakeRetrieval
     core: CoreMemoryService
-    expected: list[ExchangeId]
+    expected: list[StoredPrompt]
     typed: TypedRecall
 
     def prompt(self, exchange: Exchange) -> StoredPrompt:
@@ -134,7 +134,7 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
             limits = RecallLimits(limit_s, limit_s, words_s or limit_s)
             fetcher = ContextFetcher(store, core, cache if keeps else retrieve, limits)
             stack.callback(fetcher.close)
-            expected: list[ExchangeId] = []
+            expected: list[StoredPrompt] = []
             prepare = RequestBuilder(
                 settings, lambda _: tokens, HistoryReader(store), fetcher, Toolbox([NOTHING]),
                 Presets(store, settings), Projects(store), expected.append,
@@ -182,7 +182,7 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
     }  # fmt: skip
     assert [item.injected for item in prompt.items] == [True, True, True]
     assert (prompt.model, prompt.notice) == (MODEL, "")
-    assert asker.expected == [exchange.id]
+    assert [each.exchange_id for each in asker.expected] == [exchange.id]
     assert [question for question, *_ in asker.retrieval.asked] == [ASKED], "once, for all rounds"
 
     found = InspectionService(asker.chat.store).inspect(exchange.id)

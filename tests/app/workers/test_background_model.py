@@ -331,15 +331,20 @@ def test_nothing_is_sent_without_model_consent_or_price(
 def test_the_model_that_has_read_a_text_needs_no_consent_and_keeps_to_the_limits(
     bench: Bench,
 ) -> None:
-    assert bench.model.for_reader("here:other") is bench.model, "the chosen one is asked"
+    assert bench.model.for_reader("here:other", "") is bench.model, "the chosen one is asked"
     bench.settings.set("background_model", None)
-    reader = bench.model.for_reader("here:test-model")
+    reader = bench.model.for_reader("here:test-model", bench.model.origin_of("here:test-model"))
     assert (reader.model, reader.is_free, bench.model.model) == ("here:test-model", True, "")
     local, bench.configs[0] = bench.configs[0], ProviderConfig("here", "openai", f"{REMOTE}/v1")
     bench.settings.set("spend_cap_daily_usd", 5.0)
-    with pytest.raises(Blocked) as blocked:
-        reader.ask(ASKED, WORKER, lambda: False)
-    assert "price of here:test-model is unknown" in blocked.value.title
+    moved = bench.model.for_reader("here:test-model", REMOTE)
+    for each, title in (
+        (reader, f"at {REMOTE}/v1"),
+        (moved, "price of here:test-model is unknown"),
+    ):
+        with pytest.raises(Blocked) as blocked:
+            each.ask(ASKED, WORKER, lambda: False)
+        assert title in blocked.value.title
     assert not reader.is_free
     bench.configs[0] = local
     bench.server.reply(text("Notes."), usage(100, 20, 0))
