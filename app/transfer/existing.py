@@ -171,7 +171,8 @@ def metadata_updates(
     """Return the changes of the conversation itself: its title, additional tags, and own flags.
 
     A title of a higher origin is taken, and a later one from the same program. Of another program's tags, those
-    that earlier imports `noted` were removed here; None if that is not known.
+    that earlier imports `noted` are here or were removed; None if that is not known. One that was given here, too,
+    counts as added, so that it is noted.
     """
     conversation, changes = known.conversation, list[Change]()
     times = [each.created_at for each in found.messages if each.created_at is not None]
@@ -184,10 +185,10 @@ def metadata_updates(
         changes.append(
             ConversationEdited(conversation.id, title=found.title, title_origin=found.title_origin)
         )
-    added = tuple(tag for tag in found.tags if tag not in known.tags)
-    if found.source != OWN_SOURCE:
-        added = () if noted is None else tuple(tag for tag in added if tag not in noted)
-    if added:
+    seen = found.tags if noted is None else noted
+    if found.source == OWN_SOURCE:
+        seen = known.tags
+    if added := tuple(tag for tag in found.tags if tag not in seen):
         changes.append(TagsChanged(conversation.id, added))
     if found.source == OWN_SOURCE and is_newer:
         flags = {

@@ -69,9 +69,13 @@ class Undone(NamedTuple):
 
 
 def notes_of(
-    changes: Sequence[Change], before: Conversation | None, *, is_restored: bool
+    changes: Sequence[Change],
+    before: Conversation | None,
+    tags: Collection[str],
+    *,
+    is_restored: bool,
 ) -> list[ImportNoted]:
-    """Return what changes of an import do to a new conversation and to the one that was here `before`.
+    """Return what changes of an import do to a new conversation and to the one that was here `before` with `tags`.
 
     The number of the import is missing. `is_restored` when they take that out of the trash. Tags are noted also
     where there are none, so that `ImportHistory.tags` knows it.
@@ -82,7 +86,9 @@ def notes_of(
     edits = json.dumps({_TAGS: [[], _tags_in(changes)]})
     notes = [ImportNoted(0, each, is_new=True, edits=edits) for each in made]
     if before is not None and not is_restored:
-        note = _note(before, [e for e in changes if getattr(e, _OWNER, before.id) == before.id])
+        note = _note(
+            before, tags, [e for e in changes if getattr(e, _OWNER, before.id) == before.id]
+        )
         notes += [note] if note != ImportNoted(0, before.id) else []
     return notes
 
@@ -91,13 +97,13 @@ def _tags_in(changes: Iterable[Change]) -> list[str]:
     return [tag for each in changes if isinstance(each, TagsChanged) for tag in each.added]
 
 
-def _note(before: Conversation, changes: Sequence[Change]) -> ImportNoted:
+def _note(before: Conversation, tags: Collection[str], changes: Sequence[Change]) -> ImportNoted:
     own = [each for each in changes if isinstance(each, ConversationEdited)]
     plain, after = _plain(before), _plain(edited(before, own))
     names = (name for name in plain | after if plain.get(name) != after.get(name))
     edits = {name: [plain.get(name), after.get(name)] for name in names}
-    if tags := _tags_in(changes):
-        edits[_TAGS] = [[], tags]
+    if found := _tags_in(changes):
+        edits[_TAGS] = [[each for each in found if each in tags], found]
     added = [
         message.id
         for each in changes
@@ -192,15 +198,15 @@ class ImportHistory:
         ]
 
     def tags(self, conversation_ids: Collection[int]) -> Mapping[int, Collection[str]]:
-        """Return the tags that imports gave to conversations, of those where the first one noted them."""
+        """Return the tags that imports found for conversations, of those where the first one noted them."""
         undone = {row["number"] for row in self._rows() if "undone_at" in row}
         found: dict[int, set[str]] = {}
         for item in self._items.about(conversation_ids):
             noted = json.loads(item.edits).get(_TAGS)
-            if noted is not None and item.is_new:
-                found.setdefault(item.conversation_id, set()).update(noted[1])
-            elif noted is not None and item.conversation_id in found and item.number not in undone:
-                found[item.conversation_id].update(noted[1])
+            if noted is not None and (item.is_new or item.conversation_id in found):
+                before, after = noted
+                left = after if item.is_new or item.number not in undone else before
+                found.setdefault(item.conversation_id, set()).update(left)
         return found
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -247,8 +253,8 @@ class ImportHistory:
         every = grouped(self._items.about(found), attrgetter("conversation_id"))
         for item in reversed(others):
             edits = json.loads(item.edits)
-            if tags := edits.pop(_TAGS, None):
-                yield TagsChanged(item.conversation_id, removed=tuple(tags[1]))
+            if tags := _given_tags(edits):
+                yield TagsChanged(item.conversation_id, removed=tuple(sorted(tags)))
             plain = as_now.get(item.conversation_id, {})
             earlier = [
                 each for each in every.get(item.conversation_id, ()) if each.number < item.number
@@ -288,6 +294,11 @@ def _before_undone(
     return value
 
 
+def _given_tags(edits: Mapping[str, Any]) -> set[str]:
+    before, after = edits.get(_TAGS, ((), ()))
+    return set(after).difference(before)
+
+
 def _plain(conversation: Conversation) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(codec.dumps(conversation))
     return plain
@@ -302,7 +313,11 @@ def _of_others(items: Iterable[ImportItem]) -> list[ImportItem]:
 
 def _changed(row: Mapping[str, Any], items: Iterable[ImportItem]) -> int:
     """Return how many conversations that were here have edits of an import that was not undone."""
-    edited_here = {each.conversation_id for each in _of_others(items) if json.loads(each.edits)}
+    edited_here = {
+        each.conversation_id
+        for each in _of_others(items)
+        if any(before != after for before, after in json.loads(each.edits).values())
+    }
     return len(edited_here) if _is_changed(row) else 0
 
 

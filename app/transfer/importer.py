@@ -1,6 +1,6 @@
 """Conversion of imported conversations to local ones: ids, turns, passages, tags, summaries, origins."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -140,7 +140,7 @@ class ConversationImporter:
         for found in batch:
             self._store.throttle()
             known = existing.get(key_of(found))
-            before = None if known is None else known.conversation
+            before, tags = (None, ()) if known is None else (known.conversation, known.tags)
             poorer = None
             if known is not None and (instead := self._richer(found, known)):
                 found, poorer, known = instead, known.conversation.id, None  # noqa: PLW2901
@@ -162,7 +162,7 @@ class ConversationImporter:
                 counts = counts._replace(in_trash=not is_undone, restored=is_undone)
                 if is_undone:
                     changes.append(ConversationEdited(known.conversation.id, restored=True))
-            changes += self._notes(changes, before, is_restored=is_undone)
+            changes += self._notes(changes, before, tags, is_restored=is_undone)
             saved = self._store.commit(*changes) if changes and not self._dry_run else None
             new = None
             is_new = counts.conversations or (poorer is not None and not self._dry_run)
@@ -173,12 +173,13 @@ class ConversationImporter:
         return pending
 
     def _notes(
-        self, changes: Sequence[Change], before: Conversation | None, *, is_restored: bool
-    ) -> list[Change]:
+        self, changes: Sequence[Change], before: Conversation | None, tags: Collection[str],
+        *, is_restored: bool,
+    ) -> list[Change]:  # fmt: skip
         """Return the notes of what changes do, so that it can be undone."""
         if self._history is None or self._dry_run:
             return []
-        notes = notes_of(changes, before, is_restored=is_restored)
+        notes = notes_of(changes, before, tags, is_restored=is_restored)
         if notes and not self.number:
             self.number = self._history.begin(self._names)
         return [replace(each, number=self.number) for each in notes]

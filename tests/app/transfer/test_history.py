@@ -195,28 +195,39 @@ def test_a_tag_given_later_comes_with_an_import_and_stays_away_once_removed(
 ) -> None:
     def imported(project: str) -> int:
         path = _export(tmp_path, "a.json", [("bread", _BEGUN)])
-        document = json.loads(path.read_text())
-        document[0]["project"] = {"name": project}
-        path.write_text(json.dumps(document))
-        return import_files(store, [path]).number
-
-    def tags() -> tuple[str, ...]:
-        (here,) = Conversations(store).listed()
-        return Conversations(store).tags_of([here.id]).get(here.id, ())
+        return import_files(store, [_with_project(path, project)]).number
 
     imported("")
     (here,) = Conversations(store).listed()
     number = imported("Loaves")
-    assert tags() == ("Loaves",)
+    assert _tags(store) == {"bread": ("Loaves",)}
     ImportHistory(store).undo(number)
-    assert tags() == ()
+    assert _tags(store) == {}
     imported("Loaves")
-    assert tags() == ("Loaves",), "nobody but the undo removed it"
+    assert _tags(store) == {"bread": ("Loaves",)}, "nobody but the undo removed it"
     Library(store).tag([here.id], [], ["Loaves"])
     assert imported("Loaves") == 0
-    assert tags() == ()
+    assert _tags(store) == {}
     store.database.write(lambda connection: forget_edits(connection, "true", []))
     assert imported("Rolls") == 0, "what an earlier version imported has no notes"
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_a_tag_given_here_which_an_import_has_too_stays_away_once_removed(
+    store: Store, tmp_path: Path, *, is_undone: bool
+) -> None:
+    path, history = _export(tmp_path, "a.json", [("bread", _BEGUN)]), ImportHistory(store)
+    import_files(store, [path])
+    (here,) = Conversations(store).listed()
+    Library(store).tag([here.id], ["Loaves"])
+    number = import_files(store, [_with_project(path, "Loaves")]).number
+    assert not history.get(number).can_be_undone
+    if is_undone:
+        history.undo(number)
+    assert _tags(store) == {"bread": ("Loaves",)}
+    Library(store).tag([here.id], [], ["Loaves"])
+    assert import_files(store, [path]).number == 0
+    assert _tags(store) == {}
 
 
 def test_a_title_that_a_repeated_import_gave_again_returns(store: Store, tmp_path: Path) -> None:
@@ -480,6 +491,18 @@ def _export(
     path = folder / name
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
+
+
+def _with_project(path: Path, name: str) -> Path:
+    document = [each | {"project": {"name": name}} for each in json.loads(path.read_text())]
+    path.write_text(json.dumps(document))
+    return path
+
+
+def _tags(store: Store) -> dict[str, tuple[str, ...]]:
+    """The tags by the titles of the conversations that have some."""
+    titles = {each.id: each.title for each in Conversations(store).listed()}
+    return {titles[own]: tags for own, tags in Conversations(store).tags_of([*titles]).items()}
 
 
 _BEGUN = ["How do I bake bread?", "Mix flour and water.", "And then?"]
