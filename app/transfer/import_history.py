@@ -244,7 +244,8 @@ class ImportHistory:
     ) -> Iterable[Change]:
         """Yield what restores the conversations that were here, as far as they are as the import left them.
 
-        `rows` say which imports were undone: what an earlier one of them set does not return.
+        `rows` say which imports were undone: what an earlier one of them set does not return, and what a later
+        one of the others set stays.
         """
         others = _of_others(items)
         found = self._conversations.by_ids(each.conversation_id for each in others)
@@ -252,15 +253,18 @@ class ImportHistory:
         undone = {row["number"] for row in rows if "undone_at" in row}
         every = grouped(self._items.about(found), attrgetter("conversation_id"))
         for item in reversed(others):
-            edits = json.loads(item.edits)
-            if tags := _given_tags(edits):
+            edits, items_here = json.loads(item.edits), every.get(item.conversation_id, ())
+            earlier = [each for each in items_here if each.number < item.number]
+            later = [
+                json.loads(each.edits)
+                for each in items_here
+                if each.number > item.number and each.number not in undone
+            ]
+            if tags := _given_tags(edits).difference(*map(_given_tags, later)):
                 yield TagsChanged(item.conversation_id, removed=tuple(sorted(tags)))
             plain = as_now.get(item.conversation_id, {})
-            earlier = [
-                each for each in every.get(item.conversation_id, ()) if each.number < item.number
-            ]
             for name, (before, after) in edits.items():
-                if plain.get(name) == after:
+                if plain.get(name) == after and not any(name in each for each in later):
                     plain[name] = _before_undone(name, before, earlier, undone)
         leaves = [plain.get("visible_leaf_id") for plain in as_now.values()]
         present = self._store.column_in("message", "id", leaves)

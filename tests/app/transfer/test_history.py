@@ -275,6 +275,34 @@ def test_other_writes_come_between_the_parts_of_an_undo_which_can_be_killed(
     assert check(store).problems == ()
 
 
+def test_a_second_undo_leaves_what_an_import_after_the_first_one_gave(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, history = ("bread", "rye"), ImportHistory(store)
+    import_files(store, [_export(tmp_path, "a.json", [(each, _BEGUN) for each in names])])
+    before = {each.id: each for each in Conversations(store).listed()}
+    path = _export(tmp_path, "b.json", [(each, _MORE) for each in names], "Loaves")
+    number = import_files(store, [_with_project(path, "Bakery")]).number
+    monkeypatch.setattr(conversations, "_PART_MESSAGES", 1)
+    calls = iter([remove_added])
+
+    def once(*given: Any) -> Any:
+        return next(calls)(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(import_history, "remove_added", once)
+        with pytest.raises(StopIteration):
+            history.undo(number)
+    again = import_files(store, [path])
+    assert again.messages == 3
+    given = {each.id: each for each in Conversations(store).listed()}
+    history.undo(number)
+    one, other = sorted(Conversations(store).listed(), key=lambda each: each.title)
+    assert (one, other) == (given[one.id], before[other.id])
+    assert _tags(store) == {"Loaves": ("Bakery",)}
+    assert check(store).problems == ()
+
+
 def test_an_import_that_begins_during_an_undo_is_listed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -501,7 +529,7 @@ def _with_project(path: Path, name: str) -> Path:
 
 def _tags(store: Store) -> dict[str, tuple[str, ...]]:
     """The tags by the titles of the conversations that have some."""
-    titles = {each.id: each.title for each in Conversations(store).listed()}
+    titles: dict[int, str] = {each.id: each.title for each in Conversations(store).listed()}
     return {titles[own]: tags for own, tags in Conversations(store).tags_of([*titles]).items()}
 
 
