@@ -44,13 +44,15 @@ class Nearness:
 
     `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is how
     well each candidate's best window of tokens matches: 0 as unrelated text, 1 for the same tokens;
-    NaN where that is unknown, None where no embedder gives it. `preferences` are the cosines of
-    parts with the direction of statements of preferences (`app.index.space_traits`).
+    NaN where that is unknown, None where no embedder gives it. `preferences` are the cosines of the
+    candidates and the facts from them with the direction of statements of preferences, `request` is how
+    likely (0-1) the question asks for something new (`app.index.space_traits`).
     """
 
     cosines: Cosines
     tokens: Numbers | None = None
     preferences: Cosines = field(default_factory=dict)
+    request: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ def features(question: ParsedQuestion, table: CandidateTable, nearness: Nearness
         table.dated,
         short * traits.asking,
         in_chat * traits.own_side,
-        _preference(table, cosine, nearness.preferences if nearness else {}),
+        _preference(table, cosine, nearness, in_chat * traits.own_side),
     ]
     return np.stack(columns, axis=1)
 
@@ -205,13 +207,22 @@ def _cosine_features(table: CandidateTable, cosines: Cosines) -> tuple[Numbers, 
     return table.best(own, of_facts), around, before[:, 0]
 
 
-def _preference(table: CandidateTable, cosine: Numbers, preferences: Cosines) -> Numbers:
+def _preference(
+    table: CandidateTable, cosine: Numbers, nearness: Nearness | None, own_side: Numbers
+) -> Numbers:
     """Return how clearly candidates state preferences, weighted by closeness to the question.
 
-    A preference holds for questions that share no word with it.
+    A preference holds for requests that share no word with it, not for questions about the past.
+    Only the user of a chat states them.
     """
-    stated = np.array([preferences.get(PartId(each), np.nan) for each in table.parts.tolist()])
-    found: Numbers = np.maximum(_standardized(stated), 0) / (1 + np.exp(-cosine))
+    if nearness is None:
+        return np.zeros(len(cosine))
+    own, of_facts = (
+        np.array([nearness.preferences.get(PartId(each), np.nan) for each in parts.tolist()])
+        for parts in (table.parts, table.facts[:, 1])
+    )
+    stated = np.maximum(_standardized(table.best(own, of_facts)), 0)
+    found: Numbers = nearness.request * own_side * stated / (1 + np.exp(-cosine))
     return found
 
 

@@ -2,7 +2,8 @@
 
 The background is the mean cosine of questions and messages about different topics, and how far the
 nearest message stands out from it. The direction of preferences is how messages that state a
-preference or an instruction differ from others; it needs no list of words in any language.
+preference or an instruction differ from others, and the direction of requests how questions that ask
+for something new differ from those about what was said; neither needs a list of words.
 """
 
 from collections.abc import Callable
@@ -25,25 +26,40 @@ _TOPIC, _QUESTION = "# ", "? "
 _NEAREST_DEVIATIONS = 3.89
 _MEAN_SHIFT_DEVIATIONS = 0.205
 
+_STEEPNESS = 3.0  # a question nearer to one sample by a third of the distance is it at .88
+
 
 @dataclass(frozen=True, slots=True)
 class SpaceTraits:
-    """The background of a space, and the unit vector of its direction of preferences."""
+    """The background of a space, and its directions.
+
+    `preference` is a unit vector. `request` gives the sample questions about the past a mean product
+    of -1 with a question's vector, less `request_middle`, and sample requests one of 1; traits of
+    earlier versions have none.
+    """
 
     background: Background
     preference: tuple[float, ...]
+    request: tuple[float, ...] = ()
+    request_middle: float = 0.0
+
+    def request_likelihood(self, question: npt.NDArray[np.float32]) -> float:
+        """Return how likely (0-1) a question, (dim,), asks for something new rather than about the past."""
+        side = float(question @ np.array(self.request, np.float32)) - self.request_middle
+        return float(1 / (1 + np.exp(-_STEEPNESS * side)))
 
 
 def measure_space(embedder: Embedder, cancelled: Callable[[], bool] | None = None) -> SpaceTraits:
     """Return the traits of an embedder's space.
 
-    Embeds 240 short texts: 1 to 2 s with a built-in model, two requests or more to a server.
+    Embeds 300 short texts: 1 to 2 s with a built-in model, two requests or more to a server.
     Blocking. Raises what `Embedder.embed` raises.
     """
     questions, messages = read_samples()
     asked = embedder.embed([text for _, text in questions], cancelled, as_queries=True)
     said = embedder.embed([text for _, text in messages], cancelled)
-    stated = embedder.embed(read_preferences(), cancelled)
+    stated = embedder.embed(read_lines("preferences"), cancelled)
+    requests = embedder.embed(read_lines("requests"), cancelled, as_queries=True)
     cosines = asked @ said.T
     question_topics = np.array([topic for topic, _ in questions])
     message_topics = np.array([topic for topic, _ in messages])
@@ -52,7 +68,8 @@ def measure_space(embedder: Embedder, cancelled: Callable[[], bool] | None = Non
     # distance that a message has from every question.
     deviation = (float(cosines.max(axis=1).mean()) - mean) / _NEAREST_DEVIATIONS
     background = Background(mean + _MEAN_SHIFT_DEVIATIONS * deviation, deviation)
-    return SpaceTraits(background, _direction(said, stated))
+    request, middle = _divide(asked, requests)
+    return SpaceTraits(background, _direction(said, stated), request, middle)
 
 
 def _direction(said: npt.NDArray[np.float32], stated: npt.NDArray[np.float32]) -> tuple[float, ...]:
@@ -63,9 +80,19 @@ def _direction(said: npt.NDArray[np.float32], stated: npt.NDArray[np.float32]) -
     return tuple(np.round(unit.astype(float), 6).tolist())
 
 
-def read_preferences() -> list[str]:
-    """Return the sample statements of preferences and instructions."""
-    return (_FOLDER / "preferences.txt").read_text(encoding="utf-8").splitlines()
+def _divide(
+    one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]
+) -> tuple[tuple[float, ...], float]:
+    """Return a vector and the middle: products with it, less the middle, have means of -1 and 1."""
+    difference = other.mean(axis=0) - one.mean(axis=0)
+    vector = difference * (2 / max(float(difference @ difference), MIN_DEVIATION))
+    middle = float((one.mean(axis=0) + other.mean(axis=0)) @ vector) / 2
+    return tuple(np.round(vector.astype(float), 6).tolist()), middle
+
+
+def read_lines(name: str) -> list[str]:
+    """Return the sample texts of a kind: "preferences" (and instructions) or "requests"."""
+    return (_FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
 
 
 def read_samples() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:

@@ -67,7 +67,7 @@ SIGNS = dict.fromkeys(FEATURES, NOT_NEGATIVE) | {
     "asking": NOT_POSITIVE,
     "cosine": (0.1, None),  # drawn searches never need it, but some embedders have no token vectors
 }
-OF_CHATS = ("own_side", "turn_words")  # only they have two sides
+OF_CHATS = ("own_side", "preference", "turn_words")  # only they have two sides
 FIGURES = ("any@1", "any@10", "frac@10")
 
 
@@ -142,6 +142,7 @@ def _examples(folder: Path, evaluation: Evaluation, embedder: str | None) -> lis
             example
             for each in (evaluation, *drawn)
             for talk, question in each.asked
+            if question.evidence
             for example in _asked(services, (evaluation.name, each.name), talk, question, stored)
         ]
 

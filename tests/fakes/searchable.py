@@ -68,7 +68,7 @@ class SynonymSearch:
             return None
         vector = self._embedder.embed([_meaning(question)])[0]
         return QueryVector(
-            vector, self._index(), Background(0.1, 0.1), np.eye(1, 256, dtype=np.float32)[0]
+            vector, self._index(), Background(0.1, 0.1), np.eye(1, 256, dtype=np.float32)[0], 0.0
         )
 
     def similarities(self, question: str, texts: Sequence[str]) -> Sequence[float]:

@@ -58,7 +58,8 @@ class QueryTokens:
 class QueryVector:
     """A question's vector in the answering space, with index and background.
 
-    `preference` is the space's direction of preferences. `tokens` is None for embedders without
+    `preference` is the space's direction of preferences, `request` how likely (0-1) the question asks
+    for something new rather than about the past. `tokens` is None for embedders without
     token vectors and while there is no index of them.
     """
 
@@ -66,6 +67,7 @@ class QueryVector:
     index: ExactVectorIndex
     background: Background
     preference: "npt.NDArray[np.float32]"
+    request: float
     tokens: QueryTokens | None = None
 
 

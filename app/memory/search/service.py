@@ -336,8 +336,10 @@ class SearchService:
             if tokens is not None
             else None,
             vector.index.cosines(
-                vector.preference, [PartId(each) for each in table.parts.tolist()]
+                vector.preference,
+                [PartId(each) for each in (*table.parts.tolist(), *table.facts[:, 1].tolist())],
             ),
+            vector.request,
         )
         return RankingInput(question, table, nearness, vector.background, self.size(scope))
 

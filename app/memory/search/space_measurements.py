@@ -13,7 +13,7 @@ from app.providers.embedders.remote import RemoteEmbedder
 from app.storage.tables.passages.vectors import StoredSpace, Vectors
 
 _log = logging.getLogger(__name__)
-_LIMIT_S = 30.0  # 240 short texts, at the 110 tokens a second of a slow machine
+_LIMIT_S = 30.0  # 300 short texts, at the 110 tokens a second of a slow machine
 _LONGEST_WAIT_S = 60.0  # between two attempts at a server that does not answer
 _MOST_DOUBLINGS = 10
 
@@ -48,11 +48,10 @@ class SpaceMeasurements:
         key = (space, stored.begun_at)
         if (known := self._known.get(key)) is not None:
             return known
-        if stored.traits is None:
+        traits = codec.loads(SpaceTraits, stored.traits) if stored.traits is not None else None
+        if traits is None or not traits.request:
             traits = measure_space(self._with_limit(embedder), self._is_cancelled)
             self._vectors.set_traits(space, codec.dumps(traits))
-        else:
-            traits = codec.loads(SpaceTraits, stored.traits)
         self._known[key] = traits
         return traits
 

@@ -189,7 +189,8 @@ class VectorSearch:
         found = self._query_tokens(answering, tokens)
         background = answering.traits.background.of_question(index.sampled_cosines(vector))
         preference = np.array(answering.traits.preference, np.float32)
-        return QueryVector(vector, index, background, preference, found)
+        request = answering.traits.request_likelihood(vector)
+        return QueryVector(vector, index, background, preference, request, found)
 
     def similarities(self, question: str, texts: Sequence[str]) -> Sequence[float]:
         """Return the cosine of each text with a question, by a local model; none without one.

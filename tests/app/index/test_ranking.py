@@ -17,6 +17,7 @@ from app.index.ranking import FEATURES, Nearness, Ranked, context_parts, feature
 from app.index.text_snapshot import CandidateTable
 
 PLAIN = Traits(20)
+OWN = {"traits": Traits(20, own_side=True)}
 ASKS = Traits(8, asking=1.0)
 QUESTION = parse_question("where is the rake")
 KEYWORDS = parse_question("bulk rise")
@@ -47,6 +48,13 @@ def made_table(*rows: Mapping[str, Any]) -> CandidateTable:
         asked_traits=np.array([each.packed() for each in column("asked", Traits(0))], np.int64),
         dated=np.array(column("dated", 0.0), float), weight=4.0, reach=4.0,
     )  # fmt: skip
+
+
+def preferences(table: CandidateTable, nearness: Nearness) -> list[float]:
+    found: list[float] = features(QUESTION, table, nearness)[
+        :, FEATURES.index("preference")
+    ].tolist()
+    return found
 
 
 def order(
@@ -170,8 +178,8 @@ def test_a_speaker_named_in_a_recurring_label_counts_unless_all_are() -> None:
 
 
 def test_the_users_side_counts_only_in_chats() -> None:
-    own = {"traits": Traits(20, own_side=True)}
-    table = made_table(*({"part": part_id(at, 0), "label": "ana", **own} for at in (1, 2, 3)), own)
+    named = OWN | {"label": "ana"}
+    table = made_table(*(named | {"part": part_id(at, 0)} for at in (1, 2, 3)), OWN)
     assert column("own_side", table, QUESTION) == [0.0, 0.0, 0.0, 1.0]
 
 
@@ -179,9 +187,7 @@ def test_keywords_rank_the_message_that_contains_them_before_its_context() -> No
     """People who type two words want the message with both, whoever wrote it."""
     inside = {"part": OLD, "words": 1.0, "context": 1.0, "coverage": 1.0}
     beside = {"part": NEW, "words": 0.0, "context": 1.0, "coverage": 0.0}
-    table = made_table(
-        inside, beside | {"traits": Traits(20, own_side=True)}, beside | {"part": OTHER}
-    )
+    table = made_table(inside, beside | OWN, beside | {"part": OTHER})
     assert order(table, KEYWORDS, FAR | {OLD: 0.1, NEW: 0.2, OTHER: 0.2})[0] == OLD
     assert order(table, KEYWORDS)[0] == OLD
 
@@ -198,10 +204,26 @@ def test_a_preference_stands_out_and_more_so_on_the_same_topic() -> None:
     ids = [part_id(number, 0) for number in range(1, 7)]
     cosines = {each: 0.5 if each == ids[0] else 0.1 for each in ids}
     stated = {each: 0.3 if each in ids[:2] else 0.0 for each in ids}
-    table = made_table(*({"part": each} for each in ids))
-    values = features(QUESTION, table, Nearness(cosines, preferences=stated))
-    near_one, other, *rest = values[:, FEATURES.index("preference")].tolist()
+    table = made_table(*(OWN | {"part": each} for each in ids))
+    near_one, other, *rest = preferences(table, Nearness(cosines, preferences=stated))
     assert near_one > other > 0 == max(rest)
+
+
+def test_a_preference_counts_as_far_as_something_new_is_asked_for() -> None:
+    table = made_table(OWN | {"part": OLD}, OWN | {"part": NEW})
+    new, unclear, past = (
+        preferences(table, Nearness({}, preferences={OLD: 0.3, NEW: 0.0}, request=likely))[0]
+        for likely in (1.0, 0.5, 0.0)
+    )
+    assert new == 2 * unclear > 0 == past
+
+
+def test_a_fact_states_a_preference_for_its_message_and_a_reply_states_none() -> None:
+    table = made_table({"part": OLD}, OWN | {"part": NEW}, OWN | {"part": OTHER})
+    table = replace(table, facts=np.array([[1, 99]]))
+    stated = {OLD: 0.3, NEW: 0.0, OTHER: 0.1, PartId(99): 0.4}
+    reply, with_fact, without = preferences(table, Nearness({}, preferences=stated))
+    assert with_fact > 0 == reply == without
 
 
 def test_a_chance_word_ranks_behind_a_near_message() -> None:

@@ -16,7 +16,7 @@ from app.domain.ids import PartId, part_id
 from app.index.message_traits import Traits
 from app.index.ranking import Ranked
 from app.index.relevance import Background, answer_log_odds, with_relevance
-from app.index.space_traits import SpaceTraits, measure_space, read_samples
+from app.index.space_traits import SpaceTraits, measure_space, read_lines, read_samples
 from app.index.text_snapshot import CandidateTable
 from app.providers.embedders.local import LocalEmbedder
 from tests.fakes.embedders import BagOfWords
@@ -229,6 +229,32 @@ def test_the_direction_of_preferences_finds_those_of_other_topics_and_languages(
     assert near[:2].min() > near[2:].max()
 
 
+@pytest.mark.parametrize(
+    ("model", "new", "past"),
+    [
+        (
+            "all-MiniLM-L6-v2",
+            ["Suggest a soup for tonight", "How do I sharpen a knife?"],
+            ["Which soup did I like so much?", "When did we buy the knife?"],
+        ),
+        (
+            "multilingual-e5-small",
+            ["Schreib mir bitte ein Gedicht über Katzen", "推荐几本适合旅行时看的小说"],
+            ["Wann war ich zuletzt beim Zahnarzt?", "我上次和妈妈说了什么?"],
+        ),
+    ],
+)
+def test_requests_are_told_from_questions_about_the_past(
+    model: str, new: list[str], past: list[str]
+) -> None:
+    embedder, traits = measured(model)
+    likely = [
+        traits.request_likelihood(vector)
+        for vector in embedder.embed([*new, *past], as_queries=True)
+    ]
+    assert min(likely[:2]) > max(likely[2:])
+
+
 def test_a_dense_space_gives_the_same_odds_at_the_same_deviation() -> None:
     wide, narrow = (measure_space(Drawn(alike)).background for alike in (0.0, 0.5))
     assert narrow.mean > 0.3 > 0.1 > abs(wide.mean)
@@ -244,7 +270,7 @@ def test_the_background_is_that_of_questions_and_messages() -> None:
     embedder = Drawn(0.0)
     measure_space(embedder)
     questions, _ = read_samples()
-    assert embedder.queries == [text for _, text in questions]
+    assert embedder.queries == [*(text for _, text in questions), *read_lines("requests")]
 
 
 def test_equal_vectors_give_finite_odds_and_measuring_can_be_cancelled() -> None:

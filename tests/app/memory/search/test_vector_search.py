@@ -1,5 +1,6 @@
 """Vector search: the answering space, a change of embedder, and failing servers."""
 
+import json
 import logging
 import threading
 import time
@@ -9,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from app.domain import codec
 from app.domain.chat import StoredProvider
 from app.domain.passages import Space
 from app.domain.workers import WorkerName
+from app.index.space_traits import SpaceTraits
 from app.index.vector_sync import VectorIndexSync
 from app.memory.search import space_measurements
 from app.memory.search.embedders import BUILT_IN, EmbedderDirectory
+from app.memory.search.space_measurements import SpaceMeasurements
 from app.memory.search.vector_search import VectorSearch
 from app.providers.embedders.local import LocalEmbedder
 from app.providers.registry import provider_registry
@@ -135,6 +139,19 @@ def test_without_the_thread_a_question_loads_what_it_needs(desk: Desk, server: L
     before = len(server.posts)
     assert desk.vector_search.query_vector("a plant") is not None
     assert len(server.posts) == before, "a question is embedded once"
+
+
+def test_a_space_that_an_earlier_version_measured_is_measured_again(desk: Desk) -> None:
+    desk.embed()
+    assert desk.vector_search.query_vector("a plant") is not None
+    space = desk.embedders.active().space
+    (measured,) = (each.traits or "" for each in desk.stored.spaces())
+    traits = json.loads(measured)
+    earlier = {key: traits[key] for key in ("background", "preference")}
+    desk.stored.set_traits(space, json.dumps(earlier))
+    again = SpaceMeasurements(desk.stored, lambda: False, retry_s=0.05).of(desk.embedders.active())
+    assert again == codec.loads(SpaceTraits, measured)
+    assert [each.traits for each in desk.stored.spaces()] == [measured]
 
 
 def test_a_question_in_a_script_unknown_to_the_model_is_searched_by_words(desk: Desk) -> None:
