@@ -8,7 +8,6 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 from app.domain.conversations import ToolResult
 from app.domain.turns import RECALL_MODEL, is_recall_reply
@@ -20,6 +19,7 @@ from app.storage.work.summary_work import CONVERSATION_STAMPS
 _WINDOW_BYTES = 16
 _STRIDE_BYTES = 8  # so a run of 23 bytes is always found
 _MAX_WINDOWS = 500_000  # some 50 MB; longer texts have windows further apart
+_ALL = 1 << 20
 _SEPARATORS = re.compile(r"[\W_]+")
 _OWN = "conversation_id IN (SELECT unnest($1))"
 _MESSAGES = (
@@ -50,6 +50,7 @@ class TextFingerprints:
         self._whole = b"\n".join(short)
         self._lines = frozenset(map(hash, (*short, *lines)))
         stride = max(_STRIDE_BYTES, sum(map(len, lines)) // _MAX_WINDOWS)
+        self._share = _ALL  # of the windows is kept
         self._windows = frozenset(
             line[start : start + _WINDOW_BYTES]
             for line in lines
@@ -57,13 +58,23 @@ class TextFingerprints:
         )
 
     def __or__(self, other: "TextFingerprints") -> "TextFingerprints":
-        """Return what recognizes both; of more runs than are kept of one, some are left out."""
+        """Return what recognizes both.
+
+        Of more runs than are kept of one, the same share of all stays, chosen by their hashes. Whole lines are
+        always recognized; of 4 texts of 4 MB each half of the parts of 40 characters and those of 200, of 10
+        texts a quarter and seven of eight.
+        """
         both = TextFingerprints(())
         both._whole = b"\n".join((self._whole, other._whole))
         both._lines = self._lines | other._lines
-        windows = self._windows | other._windows
-        count = -(-len(windows) // _MAX_WINDOWS)
-        both._windows = frozenset(islice(windows, 0, None, count)) if count > 1 else windows
+        share = min(self._share, other._share)
+        one = self._windows if self._share == share else _share_of(self._windows, share)
+        two = other._windows if other._share == share else _share_of(other._windows, share)
+        windows = one | two
+        while len(windows) > _MAX_WINDOWS:
+            share = share * _MAX_WINDOWS * 7 // (len(windows) * 8)  # with room for the next ones
+            windows = _share_of(windows, share)
+        both._share, both._windows = share, windows
         return both
 
     def matches(self, text: str) -> bool:
@@ -189,6 +200,10 @@ def with_stamps(cursor: Connection, deleted: DeletionSet) -> DeletionSet:
 
 def exchanges_of(cursor: Connection, message_ids: Collection[int]) -> list[int]:
     return sorted(cursor.column_in("exchange_message", "exchange_id", message_ids, "message_id"))
+
+
+def _share_of(windows: Iterable[bytes], share: int) -> frozenset[bytes]:
+    return frozenset(each for each in windows if hash(each) % _ALL < share)
 
 
 def _normalized(text: str) -> bytes:

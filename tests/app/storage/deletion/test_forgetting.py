@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -306,6 +307,23 @@ def test_texts_of_many_deletions_are_recognized_in_the_memory_of_one(
     lines = [line for each in texts for line in each.split("\n")]
     assert all(map(known.matches, (*lines, MULE, f"So: {MULE}"[4:30])))
     assert not known.matches(QUESTION)
+
+
+def test_part_of_a_line_is_recognized_alike_in_the_first_and_the_last_of_many_deletions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deletion_set, "_MAX_WINDOWS", 5_000)  # a tenth of what there is
+    chance = random.Random(7)
+    texts = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=40_000)) for _ in range(11)]
+    *deleted, other = texts
+    known = TextFingerprints(())
+    for each in deleted:
+        known |= TextFingerprints([each])
+    assert len(known._windows) <= 5_000
+    for each in (deleted[0], deleted[-1]):
+        quotes = [each[start : start + 300] for start in range(100, 39_000, 300)]
+        assert sum(map(known.matches, quotes)) > 0.85 * len(quotes)
+    assert not any(known.matches(other[start : start + 300]) for start in range(0, 39_000, 300))
 
 
 def test_a_question_that_looks_like_a_fact_shields_no_citation() -> None:
