@@ -163,7 +163,9 @@ class RecallService:
         if choice.mentioned:
             readable = self._mentions.readable(choice.mentioned, boundary)
             own = IdSet(self._passages.of_conversations(readable))
-            scope = SearchScope(own.without(excluded | self._search.pools().separate), IdSet())
+            pools = self._search.pools()
+            scope = SearchScope(own.without(excluded | pools.separate), IdSet())
+            excluded |= pools.sides[PassageKind.FACT]  # newer ones may be from other conversations
         ranked = self._without_repeats(prepared, scope)
         if not choice.mentioned:
             known = self._fact_recall.ranked(prepared, excluded, limit, boundary)

@@ -12,7 +12,7 @@ from app.chat.library import Library as Chats
 from app.check import check
 from app.domain import translation
 from app.domain.changes import FactPut, MessagesAdded
-from app.domain.conversations import Attachment
+from app.domain.conversations import ANY_RECALL, Attachment, RecallChoice
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
@@ -132,6 +132,8 @@ def test_a_fact_is_as_relevant_as_the_turn_that_states_what_it_replaced(
         each.exchange_id for each in chosen.values() if each.layer is RecallLayer.HINT
     ]
     assert newer_facts(library, WHO)[turn] == [now.text]
+    only_there = RecallChoice(mentioned=(library.about_cat.conversation.id,))
+    assert newer_facts(library, WHO, only_there)[turn] == []
     assert all(not each.replaces for each in library.recall("How do bees find home?").facts)
     library.feedback.give(now.id, Verdict.NEVER)
     assert (RecallLayer.FACT, now.id) not in selected(library.recall(WHO))
@@ -181,9 +183,11 @@ def test_each_outdated_turn_has_its_correction_and_one_fact_corrects_several(
     assert f" · newer than exchange {', '.join(map(str, list(now)[:2]))}\n" in line
 
 
-def newer_facts(library: RecallLibrary, question: str) -> dict[ExchangeId | None, list[str]]:
+def newer_facts(
+    library: RecallLibrary, question: str, choice: RecallChoice = ANY_RECALL
+) -> dict[ExchangeId | None, list[str]]:
     """Return the texts of newer facts of each turn that Recall answers with."""
-    answers = library.recall_service.answers(question, (), NOWHERE, 6) or ()
+    answers = library.recall_service.answers(question, (), NOWHERE, 6, choice) or ()
     return {
         each.result.exchange_id: [newer.reply for newer in each.newer]
         for each in answers
