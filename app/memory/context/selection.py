@@ -6,6 +6,7 @@ left of the budget goes to further sentences, the best first, until none is wort
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.recall import (
@@ -22,6 +23,7 @@ from app.domain.recall import (
     RetrievedFact,
     RetrievedMessage,
 )
+from app.language.titles import strip_markdown
 from app.memory.context import text as recalled_text
 from app.memory.context.growing_quotation import (
     GrowingQuotation,
@@ -351,10 +353,13 @@ class _Selector:
         return ""
 
     def _is_repeated(self, found: RetrievedConversation) -> bool:
-        """Return whether a summary has only sentences of the turns that are relevant enough to quote."""
-        turns = (turn for turn in found.exchanges if self._answers([turn]))
-        said = {unit.text for turn in turns for each in turn.texts for unit in each.units}
-        return said.issuperset(unit.text for unit in found.summary)
+        """Return whether a summary has only sentences of the turns that may be quoted, without marks."""
+        turns = [turn for turn in found.exchanges if self._answers([turn])]
+        texts = chain.from_iterable(
+            turn.texts for turn in turns[: self._settings.rag_exchange_limit_per_conversation]
+        )
+        said = {strip_markdown(unit.text) for each in texts for unit in each.units}
+        return said.issuperset(strip_markdown(unit.text) for unit in found.summary)
 
     def _is_quoted(self, statement: str, older: frozenset[ExchangeId]) -> bool:
         """Return whether a quoted turn says what a statement says; its sentence is quoted then.

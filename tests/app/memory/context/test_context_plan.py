@@ -293,10 +293,17 @@ def test_a_hint_at_what_replaced_a_statement_goes_before_one_at_that() -> None:
 
 
 def test_a_summary_of_the_sentences_of_quoted_turns_is_not_quoted_too() -> None:
-    for summary, is_quoted in (("They talked of towns.", True), ("Oslo it is.", False)):
-        talks = (talk(70, turn(700, "Oslo it is.", conversation_id=70), summary=summary),)
-        block = recalled_block(planned(RetrievalResult(conversations=talks)).parts)
-        assert ("Summary:" in block, "> Oslo it is." in block) == (is_quoted, True)
+    for summary, limit, is_quoted in (
+        ("They talked of towns.", 2, True), ("Oslo it is.", 2, False), ("Rome it is.", 1, True),
+    ):  # fmt: skip
+        said = {700: "**Oslo** it is.", 701: "Rome it is."}
+        turns = (turn(each, text, conversation_id=70) for each, text in said.items())
+        talks = (talk(70, *turns, summary=summary),)
+        settings = RecallSettings(rag_exchange_limit_per_conversation=limit)
+        block = recalled_block(
+            planned(RetrievalResult(conversations=talks), settings=settings).parts
+        )
+        assert ("Summary:" in block, "> **Oslo** it is." in block) == (is_quoted, True)
 
 
 def test_a_turn_that_says_what_replaced_another_one_is_marked_as_newer() -> None:
