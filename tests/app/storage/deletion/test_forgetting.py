@@ -40,6 +40,8 @@ from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
 from app.storage.deletion.erasure import erase_bytes
 from app.storage.deletion.forget import forget
 from app.storage.deletion.redaction import QuoteContext, redact_answer
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
 from app.storage.tables.facts import FactFilter, fact_changes
 from app.system.paths import DataPaths
 from tests.fakes import stored
@@ -307,6 +309,11 @@ def test_texts_of_many_deletions_are_recognized_in_the_memory_of_one(
     lines = [line for each in texts for line in each.split("\n")]
     assert all(map(known.matches, (*lines, MULE, f"So: {MULE}"[4:30])))
     assert not known.matches(QUESTION)
+
+
+def test_long_texts_are_deleted_in_parts(store: Store) -> None:
+    made = [add_conversation(store, "word " * 300_000).conversation.id for _ in range(2)]
+    assert [*Conversations(store).in_parts(made)] == [[each] for each in made]
 
 
 def test_part_of_a_line_is_recognized_alike_in_the_first_and_the_last_of_many_deletions(
