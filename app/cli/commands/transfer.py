@@ -83,12 +83,13 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> None:
         if changed:
             count = format_count(changed, "other conversation")
             lines.append(f"Titles, dates and tags of {count} restored.")
-        if moved or not lines:
+        if moved:
             lines.append(
                 f"{format_count(len(moved), 'conversation')} moved to the trash; "
                 "'commonplace undelete ID...' brings them back."
             )
         document = {"number": number, "deleted": list(moved), "messages": removed}
+        lines = lines or ["Nothing of this import is left."]
         terminal.show(document | {"changed": changed}, *lines)
         return
     rows = history.listed()

@@ -51,6 +51,7 @@ def test_imports_are_listed_and_undone(empty: Console, chatgpt: Path) -> None:
     assert undone["deleted"] == [each["conversation_id"] for each in stored["new"]]
     assert (undone["messages"], undone["changed"]) == (0, 0)
     assert empty.titles() == []
+    assert "0 conv" not in empty.done("imports", "undo", listed["number"]).out
 
 
 def test_an_import_shows_progress_also_where_nothing_is_new(empty: Console, chatgpt: Path) -> None:
