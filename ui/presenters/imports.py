@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QStandardPaths, QTimer, Signal
-from PySide6.QtWidgets import QWidget
 
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId
@@ -135,20 +134,21 @@ class ImportPresenter(Presenter):
         self._bridge.load(
             "undo preview",
             lambda: self._history.get(number),
-            lambda past: self._ask_to_undo(past, dialog, dialog.show_undone, dialog.show_error),
+            lambda past: self._ask_to_undo(past, dialog, dialog.show_undone),
         )
 
     def _ask_to_undo(
         self,
         past: PastImport,
-        window: QWidget,
+        dialog: ImportDialog | PastImportsDialog,
         on_done: Callable[[Undone], object],
-        on_error: Callable[[KnownError], object] | None = None,
     ) -> None:
-        """Undo an import; ask before if it deletes messages."""
+        """Undo an import of a dialog; ask before if it deletes messages."""
 
         def undo() -> None:
-            self._bridge.save(lambda: self._history.undo(past.number), on_done, on_error)
+            dialog.show_undoing()
+            work = partial(self._history.undo, past.number)
+            self._bridge.save(work, on_done, dialog.show_error)
 
         if not past.messages:
             undo()
@@ -162,7 +162,7 @@ class ImportPresenter(Presenter):
             "was learned from their turns. Messages that were answered here stay.",
             past.messages,
         )
-        confirm_removal(window, title, question, details, undo, title)
+        confirm_removal(dialog, title, question, details, undo, title)
 
     def stop(self) -> None:
         """Cancel an import that is running; what is stored by then stays."""

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.domain.errors import InvalidInput, StorageError
+from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId, PassageId
 from app.domain.records.facts import Fact, FactCategory
 from app.domain.transfer import AddedConversation, ImportProgress, ImportReport, Skipped
@@ -346,10 +346,17 @@ def test_past_imports_are_listed_and_undone(imports: Imports, qtbot: QtBot) -> N
         PastImport(3, AT, ("c.zip",), 0, 5), PastImport(2, AT, ("b.zip",), 3),
         PastImport(1, AT, ("a.zip",), 0), PastImport(0, AT, ("0.zip",), 0, changed=1),
     ]  # fmt: skip
-    imports.history = Recorder(listed=past, undo=Undone([ConversationId(1)]))
+    enabled = list[bool]()
+
+    def undone(_number: int) -> Undone:
+        enabled.extend(each.isEnabled() for each in undo)
+        return Undone([ConversationId(1)])
+
+    imports.history = Recorder(listed=past, undo=undone)
     imports.presenter._history = cast(Any, imports.history)
     imports.presenter.show_past()
     (dialog,) = imports.banner.findChildren(PastImportsDialog)
+    explained = dialog.status.text()
     undo = [each for each in dialog.findChildren(QPushButton) if each.text() == "Undo"]
     assert [each.isEnabled() for each in undo] == [True, True, False, True]
     assert not [each for each in dialog.findChildren(QLabel) if "0 conversations" in each.text()]
@@ -361,6 +368,12 @@ def test_past_imports_are_listed_and_undone(imports: Imports, qtbot: QtBot) -> N
     undo = [each for each in dialog.findChildren(QPushButton) if each.text() == "Undo"]
     undo[1].click()
     assert ("undo", 2) in imports.history.calls
+    assert set(enabled) == {False}
+    undo = [each for each in dialog.findChildren(QPushButton) if each.text() == "Undo"]
+    imports.history.error = NotFound("There is no import 0", "Look.")
+    undo[3].click()
+    assert undo[3].isEnabled()
+    assert dialog.status.text() != explained
     dialog.reject()
     qtbot.waitUntil(lambda: not imports.banner.findChildren(PastImportsDialog))
 

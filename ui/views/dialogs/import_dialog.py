@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.domain.errors import KnownError
 from app.domain.transfer import AddedConversation, ImportProgress, ImportReport
 from app.domain.translation import format_day, format_moment, format_number, tr, trn
 from app.transfer.import_history import PastImport, Undone
@@ -167,9 +168,17 @@ class ImportDialog(QDialog):
         self._bar.hide()
         self.words.setText(hint)
 
+    def show_undoing(self) -> None:
+        """Show that the import is being undone."""
+        self._headline.setText(tr("Undoing the import\u2026"))
+        self._bar.setRange(0, 0)
+        self._bar.show()
+        self._buttons.setEnabled(False)
+
     def show_undone(self, undone: Undone) -> None:
         """Show that an import was undone: what is in the trash now, and what was removed."""
         self._end()
+        self._bar.hide()
         self._headline.setText(tr("Import undone"))
         moved = trn(
             "{count} conversation was moved to the trash.",
@@ -298,6 +307,11 @@ class PastImportsDialog(Dialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Past imports"), (560, 420), parent, tone="small")
+        self._body = QWidget(self)
+        self._rows = QVBoxLayout(self._body)
+        column_in(self, self.status, (scroll_area(self, self._body), 1), closing_buttons(self)[0])
+
+    def show_imports(self, imports: Sequence[PastImport]) -> None:
         self.status.setText(
             tr(
                 "Undoing an import moves the conversations that it added to the trash, deletes the messages "
@@ -305,13 +319,14 @@ class PastImportsDialog(Dialog):
                 "the same files again brings all of it back."
             )
         )
-        self._body = QWidget(self)
-        self._rows = QVBoxLayout(self._body)
-        column_in(self, self.status, (scroll_area(self, self._body), 1), closing_buttons(self)[0])
-
-    def show_imports(self, imports: Sequence[PastImport]) -> None:
+        self._body.setEnabled(True)
         refill(self._rows, map(self._row, imports), tr("Nothing was imported yet."))
         self._rows.addStretch(1)
+
+    def show_undoing(self) -> None:
+        """Show that an import is being undone; another one can be undone after it."""
+        self.status.setText(tr("Undoing the import\u2026"))
+        self._body.setEnabled(False)
 
     def _row(self, past: PastImport) -> QWidget:
         row = QWidget(self._body)
@@ -340,3 +355,7 @@ class PastImportsDialog(Dialog):
         undo.setEnabled(past.can_be_undone)
         row.setLayout(row_of((text, 1), undo))
         return row
+
+    def show_error(self, error: KnownError) -> None:
+        super().show_error(error)
+        self._body.setEnabled(True)
