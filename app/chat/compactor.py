@@ -104,6 +104,7 @@ class Compactor:
         Its server is that of its first prompt.
         """
         self._expected.setdefault(prompt.exchange_id, self._origin_of(prompt.model))
+        self._changed.put(prompt.exchange_id)  # it may have been stopped already
 
     def prepare(self, exchange_id: ExchangeId, origin: str) -> bool:
         """Prepare the compaction of an exchange's segment if it is long; return whether it was.

@@ -155,16 +155,18 @@ def test_a_model_that_costs_nothing_yields_to_messages_under_way(
     assert len(asked.asked) == 1 - is_free
 
 
-def test_a_deleted_exchange_is_not_waited_for(store: Store) -> None:
+def test_exchanges_deleted_or_stopped_at_once_are_not_waited_for(store: Store) -> None:
     talk = long_conversation(store, 7_500)
     asked = FakeModel()
     asked.is_free = True
     compactor = compactor_of(store, asked)
     compactor.start()
-    last, gone = talk.exchanges[-1], new_conversation(store, "Hello.")
-    for each in (gone.exchanges[-1], last):
+    first, *_, last = talk.exchanges
+    gone = new_conversation(store, "Hello.")
+    running = [replace(each, status=ExchangeStatus.RUNNING) for each in (gone.exchanges[0], last)]
+    store.save(*gone.changes, *map(ExchangePut, running))
+    for each in (first, *running):  # the first has ended before its prompt is ready
         compactor.expect(replace(prompt_of(talk, 7_500), exchange_id=each.id))
-    store.save(*gone.changes)
     forget(store, [gone.conversation.id])
     store.save(ExchangePut(gone.exchanges[-1]))
     store.save(ExchangePut(last))
@@ -215,9 +217,9 @@ def test_only_expected_turns_are_prepared_when_they_end(
     compactor.start()
     store.save(ExchangePut(last))
     assert tables(store)["summary"] == []
+    store.save(ExchangePut(replace(last, status=ExchangeStatus.RUNNING)))
     compactor.expect(prompt_of(talk, 7_500))
-    for each in (ExchangeStatus.RUNNING, status):
-        store.save(ExchangePut(replace(last, status=each)))
+    store.save(ExchangePut(replace(last, status=status)))
     until(lambda: len(tables(store)["summary"]) == 1)
     compactor.stop()
 
