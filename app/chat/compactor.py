@@ -193,12 +193,13 @@ class Compactor:
     def _serve(self) -> None:
         while (exchange_id := self._changed.get()) is not None:
             try:
-                found = self._exchanges.by_ids([exchange_id])
-                if any(each.status is ExchangeStatus.RUNNING for each in found.values()):
-                    continue
-                origin = self._expected.pop(exchange_id, None)
-                if found and origin is not None:
-                    self.prepare(exchange_id, origin)
+                expected = [*self._expected]
+                found = self._exchanges.by_ids(expected)
+                for each in expected:
+                    if each not in found:  # it was deleted
+                        del self._expected[each]
+                if exchange_id in found and found[exchange_id].status is not ExchangeStatus.RUNNING:
+                    self.prepare(exchange_id, self._expected.pop(exchange_id))
             except KnownError as error:
                 _log.info("a compaction was not prepared: %s", error)
             except Exception:  # noqa: BLE001 - the edge of a thread: the next turn tries again
