@@ -329,16 +329,13 @@ class SearchService:
         except IndexUnavailable:
             self.sync.wake()  # it may have to rebuild the index
             raise
-        tokens = vector.tokens
+        tokens, context = vector.tokens, context_parts(table)
         nearness = Nearness(
-            vector.index.cosines(vector.vector, context_parts(table)),
+            vector.index.cosines(vector.vector, context),
             tokens.matches(self.index.token_weights(asked, tokens.spans), table)
             if tokens is not None
             else None,
-            vector.index.cosines(
-                vector.preference,
-                [PartId(each) for each in (*table.parts.tolist(), *table.facts[:, 1].tolist())],
-            ),
+            vector.index.cosines(vector.preference, context),
             vector.request,
         )
         return RankingInput(question, table, nearness, vector.background, self.size(scope))
