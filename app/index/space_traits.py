@@ -2,8 +2,8 @@
 
 The background is the mean cosine of questions and messages about different topics, and how far the
 nearest message stands out from it. The direction of preferences is how messages that state a
-preference or an instruction differ from others, and the direction of requests how questions that ask
-for something new differ from those about what was said; neither needs a list of words.
+preference or an instruction differ from others, the direction of requests how questions that ask for
+something new differ from those about what was said. Neither needs a list of words.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _TOPIC, _QUESTION = "# ", "? "
 _NEAREST_DEVIATIONS = 3.89
 _MEAN_SHIFT_DEVIATIONS = 0.205
 
-_STEEPNESS = 3.0  # a question nearer to one sample by a third of the distance is it at .88
+_STEEPNESS = 3.0  # two thirds of the way from the middle to the requests are a likelihood of .88
 
 
 @dataclass(frozen=True, slots=True)

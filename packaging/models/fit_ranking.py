@@ -2,7 +2,7 @@
 
     python packaging/models/fit_ranking.py --data FILE [--data FILE] [--report FILE] [--library FOLDER]
 
-Runs in the project's environment with scipy 1.18 added. Every set becomes a library of its own,
+Runs in the project's environment with scipy 1.17 added. Every set becomes a library of its own,
 through the product's own code; `--library` keeps them for the next run. A set in other scripts than
 the built-in embedder knows becomes a second one with the multilingual embedder. Each question is
 asked within its conversation, and its candidates are one choice of a softmax: the loss is the mean

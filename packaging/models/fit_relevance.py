@@ -2,7 +2,7 @@
 
     python packaging/models/fit_relevance.py --data FILE [--data FILE] [--report FILE] [--library FOLDER]
 
-Runs in the project's environment with scipy 1.18 added, after `fit_ranking.py`: relevance depends
+Runs in the project's environment with scipy 1.17 added, after `fit_ranking.py`: relevance depends
 on the ranking.
 
 `asked_questions` asks the questions of each set in libraries of several kinds, with and without an
