@@ -227,7 +227,8 @@ def _parts(turns: Sequence[TurnMarkdown], room_bytes: int) -> Sequence[Sequence[
     used = 0
     for turn in turns:
         files = [("attached file", f"{name}\n{text}") for name, text in turn.files]
-        for label, text in (("user", turn.asked), *files, ("assistant", turn.answered)):
+        user = ", ".join(filter(None, ("user", turn.day)))
+        for label, text in ((user, turn.asked), *files, ("assistant", turn.answered)):
             words = shorten_middle(text, int(room_bytes * _SIDE_SHARE))
             size = len(words.encode())
             if parts[-1] and used + size > room_bytes:

@@ -5,9 +5,10 @@ also after a restart. Only a full prompt is compacted: with the text that was pr
 sentences of the turns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 
 from app.chat.planner import ExchangePlan
 from app.chat.sent_turns import SentTurn, SentTurns, first_sent
@@ -15,8 +16,9 @@ from app.domain.conversations import Exchange, Message, Role
 from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.records.facts import BY_USER
+from app.domain.translation import local_day
 from app.domain.turns import TurnMarkdown, turn_markdown
-from app.language.extractive import summarize_conversation
+from app.language.extractive import representative
 from app.memory.context.plan import (
     FULL_SHARE,
     LEFT_SHARE,
@@ -243,7 +245,11 @@ class HistoryReader:
         """
         own = self._summaries.latest("exchange", [each.id for each in turns])
         summarized = extract(
-            [TurnMarkdown("", own[each.id].text) for each in turns if each.id in own]
+            [
+                TurnMarkdown("", own[each.id].text, day=local_day(each.started_at))
+                for each in turns
+                if each.id in own
+            ]
         )
         if len(own) == len(turns) or plan.exchange.segment_number:
             return summarized
@@ -271,19 +277,35 @@ def compaction_text(prompt: StoredPrompt) -> str:
 
 
 def extract(turns: Sequence[TurnMarkdown]) -> str:
-    """Return central sentences from each part of a conversation, in order."""
+    """Return central sentences from each part of a conversation, in order, with day and speaker."""
     size = max(1, -(-len(turns) // _EXTRACTIVE_PARTS))
     parts = (turns[place : place + size] for place in range(0, len(turns), size))
-    return "\n".join(summary for part in parts if (summary := summarize_conversation(part)))
+    return "\n".join(
+        _dated(day, said)
+        for part in parts
+        for day, said in groupby(representative(part), key=lambda each: each[0].day)
+    )
+
+
+def _dated(day: str, said: Iterable[tuple[TurnMarkdown, bool, str]]) -> str:
+    """Return sentences of a day as a line; those of a summary, which asks nothing, are nobody's."""
+    words = [day] if day else []
+    before: bool | None = None
+    for turn, asks, text in said:
+        is_named = turn.asked and asks is not before
+        words.append(f"{'User' if asks else 'Assistant'}: {text}" if is_named else text)
+        before = asks
+    return " ".join(words)
 
 
 def markdown_of(messages: Sequence[Message]) -> TurnMarkdown:
-    """Return both sides of a turn."""
-    return turn_markdown(
+    """Return both sides of a turn with its day."""
+    both = turn_markdown(
         (message.role, message.blocks)
         for message in messages
         if message.role in (Role.USER, Role.ASSISTANT)
     )
+    return replace(both, day=local_day(messages[0].created_at)) if messages else both
 
 
 def past_position(segment: Sequence[Exchange], before: StoredPrompt | None) -> tuple[int, int]:

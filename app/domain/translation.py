@@ -285,7 +285,12 @@ def local_moment(at: datetime) -> str:
     """Return a local time for a model, such as "Sunday, 2026-05-03 14:05 (UTC+02:00)"."""
     local = at.astimezone()
     offset = f"{local:%z}"
-    return f"{local:%A, %Y-%m-%d %H:%M} (UTC{offset[:3]}:{offset[3:5]})"
+    return f"{local_day(at)} {local:%H:%M} (UTC{offset[:3]}:{offset[3:5]})"
+
+
+def local_day(at: datetime) -> str:
+    """Return a local day for a model, such as "Sunday, 2026-05-03"."""
+    return f"{at.astimezone():%A, %Y-%m-%d}"
 
 
 def format_size(size_bytes: int) -> str:

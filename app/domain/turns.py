@@ -205,12 +205,14 @@ class TurnText:
 class TurnMarkdown:
     """The question and the answer of a turn as Markdown; either may be empty.
 
-    `files` are the names and texts of attached files, whose words are not those of either side.
+    `files` are the names and texts of attached files, whose words are not those of either side. `day` is
+    the one it was asked on, as for a model; "" where it does not matter.
     """
 
     asked: str
     answered: str
     files: tuple[tuple[str, str], ...] = ()
+    day: str = ""
 
 
 def turn_markdown(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnMarkdown:

@@ -131,18 +131,31 @@ def conversation_sentences(turns: Sequence[TurnMarkdown]) -> Sequence[Sentence]:
 
 
 def summarize_conversation(turns: Sequence[TurnMarkdown]) -> str:
-    """Return the three most representative sentences in their order; "" for a text without words.
+    """Return the three most representative sentences in their order; "" for a text without words."""
+    return " ".join(text for _, _, text in representative(turns))
+
+
+def representative(turns: Sequence[TurnMarkdown]) -> Sequence[tuple[TurnMarkdown, bool, str]]:
+    """Return the three most representative sentences in their order, each with its turn and whether the user wrote it.
 
     At most `CONVERSATION_LIMIT_CHARS`; one is the user's if there is one, and one the outcome.
     """
     read = conversation_sentences(turns)
     if not read:
-        return _joined([_first_line(turn.asked or turn.answered) for turn in turns[:1]], 200)
+        first = [(turn, bool(turn.asked), turn.asked or turn.answered) for turn in turns[:1]]
+        return [
+            (turn, asks, cut)
+            for turn, asks, text in first
+            for cut in _shares([_first_line(text)], 200)
+        ]
     chosen = central_sentences(read, _CONVERSATION_SENTENCES)
     ending = outcome(read)
     if ending is not None and ending not in chosen:
         chosen = [*chosen[: _CONVERSATION_SENTENCES - 1], ending]
-    return _joined([read[each].text for each in sorted(chosen)], CONVERSATION_LIMIT_CHARS)
+    kept = [read[each] for each in sorted(chosen) if read[each].text]
+    texts = _shares([each.text for each in kept], CONVERSATION_LIMIT_CHARS)
+    of = _spread(turns, _TURN_LIMIT)
+    return [(of[each.turn], each.asks, text) for each, text in zip(kept, texts, strict=True)]
 
 
 def outcome(sentences: Sequence[Sentence]) -> int | None:
@@ -279,7 +292,12 @@ def _first_line(text: str) -> str:
 
 
 def _joined(parts: Sequence[str], limit_chars: int) -> str:
-    """Return sentences as one paragraph, each with a final mark, cut to its share of the limit."""
+    """Return sentences as one paragraph."""
+    return " ".join(_shares(parts, limit_chars))
+
+
+def _shares(parts: Sequence[str], limit_chars: int) -> list[str]:
+    """Return sentences, each with a final mark, cut to its share of the limit."""
     kept = [part for part in parts if part]
     spare = limit_chars - (len(kept) - 1)
     cut: list[str] = []
@@ -288,7 +306,7 @@ def _joined(parts: Sequence[str], limit_chars: int) -> str:
         shown = _ended(one_line(part, share - 1))
         cut.append(shown)
         spare -= len(shown)
-    return " ".join(cut)
+    return cut
 
 
 def _ended(sentence: str) -> str:

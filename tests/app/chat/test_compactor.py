@@ -181,6 +181,7 @@ def test_what_is_too_long_for_the_model_is_read_in_parts(store: Store) -> None:
     assert len(model.asked) > 2
     read = "".join(each.user for each in model.asked)
     assert all(f"What of walk {each}?" in read for each in range(25)), "nothing is left out"
+    assert " user, Sunday, 2026-03-01]\nWhat of walk 0?" in read
     assert "Notes 1." in model.asked[1].user
     assert len(tables(store)["spend"]) == 1 or len(tables(store)["spend"]) == len(model.asked)
 
@@ -233,9 +234,24 @@ def places(count: int) -> Sequence[TurnMarkdown]:
 
 def test_sentences_are_extracted_from_all_parts() -> None:
     words = extract(places(9))
-    assert 0 <= words.find("lace") < len(words) <= 3 * 541
+    assert 0 <= words.find("lace") < len(words) <= 3 * 541 + 6 * len("User:  Assistant: ")
     assert words.count("\n") > 2
     assert extract([]) == ""
+
+
+def test_extracted_sentences_say_who_wrote_them_and_when() -> None:
+    said = [
+        TurnMarkdown(
+            "The plumber comes tomorrow.", "I would ask for a quote.", day="Friday, 2026-11-27"
+        ),
+        TurnMarkdown("The plumber was here.", "Then close the valve.", day="Monday, 2026-11-30"),
+    ]
+    assert extract(said).splitlines() == [
+        "Friday, 2026-11-27 User: The plumber comes tomorrow. Assistant: I would ask for a quote.",
+        "Monday, 2026-11-30 User: The plumber was here. Assistant: Then close the valve.",
+    ]
+    summary = TurnMarkdown("", "The plumber was called.", day="Friday, 2026-11-27")
+    assert extract([summary]) == "Friday, 2026-11-27 The plumber was called."
 
 
 @pytest.mark.parametrize(
