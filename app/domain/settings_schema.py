@@ -213,6 +213,8 @@ _ALL = (
             "Questions with the turns that they should find and the ranks of the last run."),
     Setting("clean_slates", str, "[]", _P.INTERNAL, "Segment starts",
             "The exchanges after which the next message begins a new segment."),
+    Setting("profile_announced", str, "", _P.INTERNAL, "Announced profile",
+            "When the proposal for the profile was made that the user was told of."),
     Setting("project_proposals_dismissed", str, "[]", _P.INTERNAL, "Dismissed proposals",
             "The proposed projects that were dismissed."),
     Setting("summaries_again", str, "", _P.INTERNAL, "Summary regeneration",

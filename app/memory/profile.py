@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 ENABLED = "profile_enabled"
 _LIMIT = "profile_max_tokens"
+_ANNOUNCED = "profile_announced"
 _MOST_FACTS = 1_000
 
 
@@ -94,6 +95,18 @@ class ProfileService:
     def waiting(self) -> int:
         """Return how many proposals wait for the user: one or none."""
         return int(self.state().proposal is not None)
+
+    def unannounced(self) -> ProfileDiff:
+        """Return what the proposal that waits would change; nothing once it was announced."""
+        state = self.state()
+        if state.proposal is None or self._settings.text(_ANNOUNCED) == _stamp(state.proposal):
+            return ProfileDiff((), ())
+        return state.diff
+
+    def note_announced(self) -> None:
+        """Remember that the user was told of the proposal that waits."""
+        if (proposal := self.state().proposal) is not None:
+            self._settings.set(_ANNOUNCED, _stamp(proposal))
 
     def versions(self) -> tuple[Profile, ...]:
         """Return the accepted versions, newest first."""
@@ -271,6 +284,10 @@ def _rebased(
     """Return a proposal for a profile that the user changed from `before` to `lines` meanwhile."""
     stay = lines_without(proposal.lines, lines_without(before, lines))
     return replace(proposal, lines=(*lines_without(lines, (*before, *stay)), *stay))
+
+
+def _stamp(proposal: Profile) -> str:
+    return proposal.made_at.isoformat()
 
 
 def _facts_key(facts: Iterable[Fact]) -> str:

@@ -127,14 +127,15 @@ def ordered(lines: Sequence[ProfileLine], basis: ProfileBasis) -> tuple[ProfileL
 def matters(diff: ProfileDiff, basis: ProfileBasis, at: datetime) -> bool:
     """Return whether a difference is worth a proposal `at` a time (UTC).
 
-    So is a line that no longer holds, three new ones, a pinned fact, and what has waited for a
-    week.
+    So is a line that no longer holds, three new ones, a standing instruction, which has no effect
+    until then, a pinned fact, and what has waited for a week.
     """
     facts = [basis.by_id[each.fact_id] for line in diff.added for each in line.sources]
     return (
         bool(diff.removed)
         or len(diff.added) >= _LEAST_ADDED
-        or any(fact.pinned or fact.made_at <= at - _WAITS_AT_MOST for fact in facts)
+        or any(fact.pinned or fact.category is FactCategory.INSTRUCTION for fact in facts)
+        or any(fact.made_at <= at - _WAITS_AT_MOST for fact in facts)
     )
 
 

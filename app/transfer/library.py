@@ -46,7 +46,7 @@ _ALL = 1_000_000
 _OF_THIS_LIBRARY = frozenset(
     (
         PROBES, FACTS.key, SUMMARIES.key, "clean_slates", "import_history", "mcp_clients",
-        "project_proposals_dismissed", "tool_servers",
+        "profile_announced", "project_proposals_dismissed", "tool_servers",
     )
 )  # fmt: skip
 _BATCH = 500

@@ -52,3 +52,21 @@ async def test_a_profile_is_learned_accepted_sent_forgotten(user: User, server: 
     user.action("profile").trigger()
     await user.sees("Use the profile in conversations")
     await user.until(lambda: WALNUTS not in user.screen())
+
+
+async def test_a_standing_instruction_is_offered_and_obeyed_once_accepted(
+    user: User, server: Loopback
+) -> None:
+    await user.start_with_model(server.v1)
+    server.always(text("Fine."))
+    await user.say("From now on always answer in bullet points.")
+    await user.answered(0, "Fine.")
+    user.action("new").trigger()
+    await user.until(lambda: "bullet points" in user.window.offer.open.accessibleName())
+    user.window.offer.open.click()
+    await user.sees("1 proposed change", "From now on always answer in bullet points.")
+    user.click("Accept")
+    await user.until_so(lambda services: services.profile.lines())
+    await user.say("Good morning")
+    await user.answered(0, "Fine.")
+    assert "From now on always answer in bullet points." in system_of(server)

@@ -61,6 +61,7 @@ from ui.presenters.suggestions import (
     McpConsentPresenter,
     SuggestionPresenter,
     embedder_suggestion,
+    profile_suggestion,
     project_suggestion,
     source_suggestion,
 )
@@ -213,6 +214,10 @@ class CreatedPresenters(QObject):
         SuggestionPresenter(
             bridge, banner, [self._window.chat.welcome.offer_sessions, *offer],
             partial(source_suggestion, services.sources), 4_000,
+        )  # fmt: skip
+        SuggestionPresenter(
+            bridge, banner, offer, partial(profile_suggestion, services.profile), 1_000, ["memory"],
+            partial(self._window.memory.open_page, "profile"), True,
         )  # fmt: skip
         self.quick_find = QuickFindPresenter(
             bridge, services.search, self.links.open_link, self._window.bring_to_front,

@@ -1,4 +1,4 @@
-"""Offers: another embedder, programs to follow, projects; and the question of a program that asks to read memory."""
+"""Offers: another embedder, programs to follow, projects, a profile; and the question of a program that asks to read memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from app.domain.records.sources import SOURCES, SourceState
 from app.domain.text import sentences
 from app.domain.translation import format_size, tr, trn
 from app.mcp.access import Access, McpAccess
+from app.memory.profile import ProfileService
 from app.memory.search.embedders import EmbedderSuggestions
 from app.workers.followed import FollowedSources
 from ui.bridge import Refresh
@@ -37,7 +38,7 @@ Place = Callable[[str, Callable[[], object], Callable[[], object]], bool]
 
 
 class SuggestionPresenter(Presenter):
-    """Offers something once; the banner shows the whole on demand.
+    """Offers something once, or each time there is something new; the banner shows the whole on demand.
 
     `read` returns what, None for nothing; it blocks. It is called at the start and after changes of
     `topics`, so many milliseconds later. `follow_up` is called once the suggestion was accepted. `places` take the
@@ -50,6 +51,7 @@ class SuggestionPresenter(Presenter):
     _check_after_ms: int
     _topics: Sequence[str] = ()
     _follow_up: Callable[[], object] = lambda: None
+    _is_repeated: bool = False
 
     def _set_up(self) -> None:
         self._is_over = False
@@ -66,7 +68,7 @@ class SuggestionPresenter(Presenter):
     async def _offer(self) -> None:
         found = await self._bridge.run(self._read)
         if found is not None and not self._is_over:
-            dismiss = partial(self._bridge.save, found.dismiss)
+            dismiss = partial(self._bridge.save, found.dismiss, self._on_decided)
             self._is_over = any(place(found.offer, self._open, dismiss) for place in self._places)
 
     def _open(self) -> None:
@@ -76,6 +78,7 @@ class SuggestionPresenter(Presenter):
     def _suggest(self, suggestion: Suggestion | None) -> None:
         if suggestion is None:
             self._messages.show_message(tr("There is nothing to offer any more."), brief=True)
+            self._on_decided()
             return
 
         def accept() -> None:
@@ -84,15 +87,32 @@ class SuggestionPresenter(Presenter):
         if not suggestion.text:
             accept()
             return
-        dismiss = partial(self._bridge.save, suggestion.dismiss)
+        dismiss = partial(self._bridge.save, suggestion.dismiss, self._on_decided)
         self._messages.show_message(
             suggestion.text, suggestion.action, accept, brief=False, closed=dismiss
         )
 
+    def _on_decided(self, _done: object = None) -> None:
+        self._is_over = not self._is_repeated
+
     def _end(self, suggestion: Suggestion) -> None:
+        self._on_decided()
         if suggestion.outcome:
             self._messages.show_message(suggestion.outcome, brief=True)
         self._follow_up()
+
+
+def profile_suggestion(profile: ProfileService) -> Suggestion | None:
+    """Return what is proposed for the profile, each proposal once; blocking."""
+    if not (diff := profile.unannounced()):
+        return None
+    line, more = (*diff.added, *diff.removed)[0].text, len(diff.added) + len(diff.removed) - 1
+    offer = tr("A change of your profile is proposed: \u201c{line}\u201d").format(line=line)
+    if diff.added:
+        offer = tr("Add to your profile? \u201c{line}\u201d").format(line=line)
+    if more:
+        offer = tr("{offer} and {count} more").format(offer=offer, count=more)
+    return Suggestion(offer, "", "", "", profile.note_announced, profile.note_announced)
 
 
 def project_suggestion(proposals: ProjectProposals) -> Suggestion | None:

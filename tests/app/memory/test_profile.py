@@ -150,6 +150,22 @@ def test_a_pinned_fact_is_proposed_alone(library: Library) -> None:
     assert library.proposed() == {NAME}
 
 
+def test_a_standing_instruction_is_proposed_alone_and_announced_once(library: Library) -> None:
+    library.learn("Always answer in German.", category=FactCategory.INSTRUCTION)
+    assert library.proposed() == {"Always answer in German."}
+    profile = library.profile
+    assert [each.text for each in profile.unannounced().added] == ["Always answer in German."]
+    profile.note_announced()
+    assert not profile.unannounced()
+    profile.accept()
+    library.next_day()
+    library.learn("Never use emojis.", category=FactCategory.INSTRUCTION)
+    library.run()
+    assert [each.text for each in profile.unannounced().added] == ["Never use emojis."]
+    profile.reject()
+    assert not profile.unannounced()
+
+
 def test_it_is_renewed_once_a_day_and_only_when_facts_changed(library: Library) -> None:
     library.accepted(NAME, HOME, TEA)
     library.learn(CAT, "I prefer rice", "I prefer maps")

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat.projects import ProjectProposal
 from app.domain.change_set import ChangeSet
+from app.domain.records.profile import ProfileDiff, ProfileLine
 from app.domain.records.sources import SourceName, SourceState
 from app.mcp.access import Access
 from app.memory.search.embedders import EmbedderSuggestion
@@ -16,6 +17,7 @@ from ui.presenters.suggestions import (
     McpConsentPresenter,
     SuggestionPresenter,
     embedder_suggestion,
+    profile_suggestion,
     project_suggestion,
     source_suggestion,
 )
@@ -33,13 +35,18 @@ class Suggested:
     """An offer with a presenter over what `make` makes of a service that returns `results`."""
 
     def __init__(
-        self, parts: Parts, make: Any = embedder_suggestion, *places: Any, **results: Any
+        self,
+        parts: Parts,
+        make: Any = embedder_suggestion,
+        *places: Any,
+        is_repeated: bool = False,
+        **results: Any,
     ) -> None:
         self.parts, self.banner, self.offer = parts, Banner(), Offer()
         self.service = Recorder(**(results or {"read": EMBEDDER}))
         self.presenter = SuggestionPresenter(
             parts.bridge, self.banner, [*places, self.offer.make], partial(make, self.service), 1,
-            ("passages",), parts.go("followed"),
+            ("passages",), parts.go("followed"), is_repeated,
         )  # fmt: skip
 
     def until_offered(self) -> None:
@@ -140,6 +147,27 @@ def test_projects_are_offered_once_and_lead_to_the_proposals(parts: Parts) -> No
     parts.qtbot.waitUntil(lambda: parts.went == [("followed",)])
     assert suggested.done == [("note_announced",)]
     assert suggested.banner.isHidden()
+
+
+def test_each_proposal_for_the_profile_is_offered_and_leads_to_it(parts: Parts) -> None:
+    lines = tuple(map(ProfileLine, ("Always answer in German.", "I live in Rome.")))
+    nothing = ProfileDiff((), ())
+    suggested = Suggested(
+        parts, profile_suggestion, is_repeated=True, unannounced=ProfileDiff(lines, ())
+    )
+    results = suggested.service.results
+    results["note_announced"] = lambda: results.update(unannounced=nothing)
+    suggested.until_offered()
+    assert "Always answer in German." in suggested.offer.open.accessibleName()
+    suggested.offer.open.click()
+    parts.qtbot.waitUntil(lambda: parts.went == [("followed",)])
+    parts.bridge.changed.emit(ChangeSet(passages=True))
+    parts.qtbot.waitUntil(lambda: suggested.service.calls[-1] == ("unannounced",))
+    assert suggested.offer.isHidden(), "it is the one that was announced"
+    results["unannounced"] = ProfileDiff((), (lines[1],))
+    parts.bridge.changed.emit(ChangeSet(passages=True))
+    suggested.until_offered()
+    assert "I live in Rome." in suggested.offer.open.accessibleName()
 
 
 def test_one_offer_is_shown_at_a_time(parts: Parts) -> None:
