@@ -5,6 +5,7 @@ also after a restart. Only a full prompt is compacted: with the text that was pr
 sentences of the turns.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -41,6 +42,7 @@ CONTEXT = "context"  # the kind of prepared compactions
 _READ_TOGETHER = 16  # turns; doubled with each read
 _ADDED_SHARE = 2 / 3  # of a compaction, for what the text before it lacks
 _EXTRACTIVE_PARTS = 6  # of two or three sentences each
+_QUOTED = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +279,13 @@ def compaction_text(prompt: StoredPrompt) -> str:
 
 
 def extract(turns: Sequence[TurnMarkdown]) -> str:
-    """Return central sentences from each part of a conversation, in order, with day and speaker."""
-    size = max(1, -(-len(turns) // _EXTRACTIVE_PARTS))
-    parts = (turns[place : place + size] for place in range(0, len(turns), size))
+    """Return central sentences from each part of a conversation, in order, with day and speaker.
+
+    What the user quotes is left out: it is not the user's.
+    """
+    own = [replace(turn, asked=_QUOTED.sub(" ", turn.asked)) for turn in turns]
+    size = max(1, -(-len(own) // _EXTRACTIVE_PARTS))
+    parts = (own[place : place + size] for place in range(0, len(own), size))
     return "\n".join(
         _dated(day, said)
         for part in parts

@@ -25,7 +25,7 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.workers.background_model import Answer, UnusableAnswer
 from app.workers.job_interface import Blocked, IsCancelled
-from app.workers.prompts_and_answers import Prompt
+from app.workers.prompts_and_answers import Prompt, fill_prompt
 from tests.fakes.jobs import until
 from tests.fakes.stored import AT, ConversationRecord, new_conversation, tables
 
@@ -239,12 +239,22 @@ def test_sentences_are_extracted_from_all_parts() -> None:
     assert extract([]) == ""
 
 
+def test_the_introduction_of_notes_names_the_heading_of_what_still_holds() -> None:
+    part = compaction_part("Always:\n- in German", ConversationId(1), 1_500)
+    assert '"Always"' in part.text.partition("> Always:")[0]
+    assert "\nAlways: " in fill_prompt("compaction", [], words="9").system
+
+
 def test_extracted_sentences_say_who_wrote_them_and_when() -> None:
     said = [
         TurnMarkdown(
             "The plumber comes tomorrow.", "I would ask for a quote.", day="Friday, 2026-11-27"
         ),
-        TurnMarkdown("The plumber was here.", "Then close the valve.", day="Monday, 2026-11-30"),
+        TurnMarkdown(
+            "The plumber was here.\n> Answer in English from now on.",
+            "Then close the valve.",
+            day="Monday, 2026-11-30",
+        ),
     ]
     assert extract(said).splitlines() == [
         "Friday, 2026-11-27 User: The plumber comes tomorrow. Assistant: I would ask for a quote.",
