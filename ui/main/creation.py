@@ -216,8 +216,9 @@ class CreatedPresenters(QObject):
             partial(source_suggestion, services.sources), 4_000,
         )  # fmt: skip
         SuggestionPresenter(
-            bridge, banner, offer, partial(profile_suggestion, services.profile), 1_000, ["memory"],
-            partial(self._window.memory.open_page, "profile"), True,
+            bridge, banner, offer, partial(profile_suggestion, services.profile), 1_000,
+            ["memory", "conversations", "profile_enabled"],
+            partial(self._window.memory.open_page, "profile"), self._window.offer.withdraw,
         )  # fmt: skip
         self.quick_find = QuickFindPresenter(
             bridge, services.search, self.links.open_link, self._window.bring_to_front,

@@ -38,11 +38,12 @@ Place = Callable[[str, Callable[[], object], Callable[[], object]], bool]
 
 
 class SuggestionPresenter(Presenter):
-    """Offers something once, or each time there is something new; the banner shows the whole on demand.
+    """Offers something once; the banner shows the whole on demand.
 
     `read` returns what, None for nothing; it blocks. It is called at the start and after changes of
     `topics`, so many milliseconds later. `follow_up` is called once the suggestion was accepted. `places` take the
-    offer, what shows the whole and what dismisses it; the first that returns True has it.
+    offer, what shows the whole and what dismisses it; the first that returns True has it. With `withdraw`, which
+    takes an offer back, each new one is offered, and taken back when it does not stand any more.
     """
 
     _messages: Banner
@@ -51,10 +52,11 @@ class SuggestionPresenter(Presenter):
     _check_after_ms: int
     _topics: Sequence[str] = ()
     _follow_up: Callable[[], object] = lambda: None
-    _is_repeated: bool = False
+    _withdraw: Callable[[str], object] | None = None
 
     def _set_up(self) -> None:
         self._is_over = False
+        self._offered = ""
         name = f"suggestion {id(self)}"
         self._refresh = Refresh(self, self._bridge, name, self._check_after_ms, self._offer)
         if self._topics:
@@ -67,9 +69,13 @@ class SuggestionPresenter(Presenter):
 
     async def _offer(self) -> None:
         found = await self._bridge.run(self._read)
-        if found is not None and not self._is_over:
+        if self._withdraw and self._offered and (found is None or found.offer != self._offered):
+            self._withdraw(self._offered)
+            self._offered = ""
+        if found is not None and not self._offered and not self._is_over:
             dismiss = partial(self._bridge.save, found.dismiss, self._on_decided)
-            self._is_over = any(place(found.offer, self._open, dismiss) for place in self._places)
+            if any(place(found.offer, self._open, dismiss) for place in self._places):
+                self._offered, self._is_over = found.offer, self._withdraw is None
 
     def _open(self) -> None:
         """Show what there is now: the offer may be older than what it names."""
@@ -93,7 +99,7 @@ class SuggestionPresenter(Presenter):
         )
 
     def _on_decided(self, _done: object = None) -> None:
-        self._is_over = not self._is_repeated
+        self._offered = ""
 
     def _end(self, suggestion: Suggestion) -> None:
         self._on_decided()

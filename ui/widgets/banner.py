@@ -183,6 +183,12 @@ class Offer(QWidget):
             self._show_first()
         return True
 
+    def withdraw(self, text: str) -> None:
+        """Take an offer back that does not stand any more."""
+        if any(each.text == text for each in self._waiting):
+            self._waiting = deque(each for each in self._waiting if each.text != text)
+            self._show_next()
+
     def _show_first(self) -> None:
         text = self._waiting[0].text
         self.open.setAccessibleName(text)
@@ -206,10 +212,13 @@ class Offer(QWidget):
 
     def _take_first(self) -> "_Offered":
         first = self._waiting.popleft()
+        self._show_next()
+        return first
+
+    def _show_next(self) -> None:
         self.hide()
         if self._waiting:
             self._show_first()
-        return first
 
     # Qt overrides
 

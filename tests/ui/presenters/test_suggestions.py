@@ -39,14 +39,14 @@ class Suggested:
         parts: Parts,
         make: Any = embedder_suggestion,
         *places: Any,
-        is_repeated: bool = False,
+        is_withdrawn: bool = False,
         **results: Any,
     ) -> None:
         self.parts, self.banner, self.offer = parts, Banner(), Offer()
         self.service = Recorder(**(results or {"read": EMBEDDER}))
         self.presenter = SuggestionPresenter(
             parts.bridge, self.banner, [*places, self.offer.make], partial(make, self.service), 1,
-            ("passages",), parts.go("followed"), is_repeated,
+            ("passages",), parts.go("followed"), self.offer.withdraw if is_withdrawn else None,
         )  # fmt: skip
 
     def until_offered(self) -> None:
@@ -153,7 +153,7 @@ def test_each_proposal_for_the_profile_is_offered_and_leads_to_it(parts: Parts) 
     lines = tuple(map(ProfileLine, ("Always answer in German.", "I live in Rome.")))
     nothing = ProfileDiff((), ())
     suggested = Suggested(
-        parts, profile_suggestion, is_repeated=True, unannounced=ProfileDiff(lines, ())
+        parts, profile_suggestion, is_withdrawn=True, unannounced=ProfileDiff(lines, ())
     )
     results = suggested.service.results
     results["note_announced"] = lambda: results.update(unannounced=nothing)
@@ -168,6 +168,21 @@ def test_each_proposal_for_the_profile_is_offered_and_leads_to_it(parts: Parts) 
     parts.bridge.changed.emit(ChangeSet(passages=True))
     suggested.until_offered()
     assert "I live in Rome." in suggested.offer.open.accessibleName()
+    results["unannounced"] = nothing
+    parts.bridge.changed.emit(ChangeSet(passages=True))
+    parts.qtbot.waitUntil(suggested.offer.isHidden)
+
+
+def test_an_offer_that_does_not_stand_any_more_leaves_the_others(parts: Parts) -> None:
+    offer = Offer()
+    for name in ("first", "second"):
+        offer.make(name, lambda: None, lambda: None)
+    offer.withdraw("first")
+    assert offer.open.accessibleName() == "second"
+    offer.withdraw("unknown")
+    assert not offer.isHidden()
+    offer.withdraw("second")
+    assert offer.isHidden()
 
 
 def test_one_offer_is_shown_at_a_time(parts: Parts) -> None:
