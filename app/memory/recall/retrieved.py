@@ -48,11 +48,11 @@ def retrieved_exchanges(
     ranked: Mapping[PassageId, Ranked],
     verdicts: Mapping[PassageId, Verdict],
 ) -> dict[PassageId, RetrievedExchange]:
-    """Return turns by passage; deleted ones are absent. Blocking."""
+    """Return turns by passage; deleted ones, and questions that were corrected, are absent. Blocking."""
     shown = passages.shown(ranked)
     made = {}
     for passage, found in ranked.items():
-        if passage in shown:
+        if passage in shown and not shown[passage][0].is_corrected:
             made[passage] = _exchange(prepared, found, *shown[passage], verdicts)
     return {passage: exchange for passage, exchange in made.items() if exchange is not None}
 

@@ -3,9 +3,10 @@
 Each table is read by ids alone: in a join DuckDB would hash whole tables, 100 MB for 260,000 messages.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from difflib import SequenceMatcher
 from functools import partial
 from operator import itemgetter
 
@@ -20,6 +21,8 @@ from app.storage.tables.exchanges import blocks_of, not_shown
 from app.storage.tables.fact_visibility import FACT_TEXTS
 
 _MESSAGE = "id, role, model, text, blocks"
+_EDITED_RATIO = 0.6  # less alike is another question
+_COMPARED_CHARS = 500
 _NEAR_PARTS = 4  # of the turn before and after: more than a context of 150 words takes
 
 
@@ -30,7 +33,8 @@ class PassagePlace:
     For a manual page or a document, `conversation_title` is its own title and `source` its name: grep.1,
     a path.
     `first_message_id` is the message that began the turn; `turn_number` its place on its path,
-    `is_shown` whether that is the one its conversation shows.
+    `is_shown` whether that is the one its conversation shows, `is_corrected` whether that one has the
+    same question, edited, in its place.
     """
 
     id: PassageId
@@ -45,6 +49,7 @@ class PassagePlace:
     model: str | None
     created_at: datetime
     is_shown: bool = True
+    is_corrected: bool = False
 
 
 def texts_of(cursor: Connection, ids: list[int]) -> "PassageTexts":
@@ -63,7 +68,8 @@ def shown_of(
         each: (number, model)
         for each, number, model in cursor.select_in("exchange", "id, turn_number, model", wanted)
     }
-    beside = not_shown(cursor, wanted) if wanted else ()
+    beside = not_shown(cursor, wanted) if wanted else set()
+    corrected = _corrected(cursor, beside) if beside else set()
     shown = {}
     first: dict[int | None, MessageId] = {
         exchange: message for exchange, place, message in read.links if place == 0
@@ -72,8 +78,31 @@ def shown_of(
         number, model = exchanges.get(head.exchange_id, (None, None))
         is_shown = head.exchange_id not in beside
         place = read.place(head, number, model, first.get(head.exchange_id), is_shown=is_shown)
+        if head.exchange_id in corrected:
+            place = replace(place, is_corrected=True)
         shown[head.id] = (place, read.text(head, parts))
     return shown
+
+
+def _corrected(cursor: Connection, beside: Collection[int]) -> set[int]:
+    """Return those of some turns beside the shown path whose question that has in an edited form."""
+    talks = {talk for (talk,) in cursor.select_in("exchange", "conversation_id", beside)}
+    columns = "id, conversation_id, parent_id, segment_number"
+    rows = cursor.select_in("exchange", columns, talks, "conversation_id")
+    places = {each: tuple(place) for each, *place in rows}
+    on_path = {places[each]: each for each in places.keys() - not_shown(cursor, places.keys())}
+    asked = questions_of(cursor, {*beside, *on_path.values()})
+    return {
+        each
+        for each in beside
+        if (other := on_path.get(places[each])) is not None
+        and _is_edited(asked.get(each, ""), asked.get(other, ""))
+    }
+
+
+def _is_edited(before: str, now: str) -> bool:
+    before, now = before[:_COMPARED_CHARS], now[:_COMPARED_CHARS]
+    return before != now and SequenceMatcher(None, before, now).ratio() >= _EDITED_RATIO
 
 
 def questions_of(cursor: Connection, exchange_ids: Iterable[int | None]) -> dict[int, str]:

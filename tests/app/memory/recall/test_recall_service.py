@@ -37,7 +37,14 @@ from app.memory.recall.service import RecallService
 from app.storage.tables.passages.recall_reads import RecallReads
 from tests.fakes.found import said_in
 from tests.fakes.searchable import CAT, FLOOR, OTHERS, VET, RecallLibrary
-from tests.fakes.stored import AT, ConversationRecord, add_conversation, new_conversation, opened
+from tests.fakes.stored import (
+    AT,
+    ConversationRecord,
+    add_conversation,
+    new_conversation,
+    opened,
+    sibling,
+)
 
 WHO = "Who is the vet of my cat Minka?"
 DOCTOR = "Which doctor sees my cat Minka?"
@@ -75,6 +82,25 @@ def test_the_answering_sentence_is_worth_most_and_equal_turns_one(library: Recal
     assert max(units, key=lambda unit: unit.worth).text == "The ferry costs twelve euros."
     add_conversation(library.store, VET, title="Minka again")
     assert [said_in(each, is_user=True) for each in library.recall(WHO).history].count(CAT) == 1
+
+
+def test_a_question_that_was_corrected_is_not_recalled_beside_its_correction(
+    library: RecallLibrary,
+) -> None:
+    turn, talk = library.about_cat.exchanges[0], library.about_cat.conversation
+    corrected = CAT.replace("Minka", "Minki")
+    edited = sibling(library.store, turn, (), corrected)
+    again = sibling(library.store, turn, (), "How do I get to the practice of the vet?")
+
+    def recalled(leaf: int) -> set[str]:
+        library.edit(library.about_cat, visible_leaf_id=leaf)
+        return {said_in(each, is_user=True) for each in library.recall(WHO).history}
+
+    assert talk.visible_leaf_id is not None
+    assert recalled(edited.message_ids[-1]) & {CAT, corrected} == {corrected}
+    assert recalled(talk.visible_leaf_id) & {CAT, corrected} == {CAT}
+    both = recalled(again.message_ids[-1])
+    assert {CAT, corrected} <= both, "another question corrects nothing"
 
 
 def test_a_summary_takes_no_relevance_from_the_turns_it_summarizes(library: RecallLibrary) -> None:
