@@ -199,6 +199,8 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
         rest = said[start:]
         if lead := known.leads.match(rest):
             rest = rest[lead.end() :]
+            if (turned := known.inverted.match(rest)) and not asks:
+                rest = f"{turned[2]} {turned[1]}{rest[turned.end() :]}"
         for candidate in (rest, before + rest) if before else (rest,):
             if (hit := _first_match(candidate, known)) is None:
                 continue

@@ -45,6 +45,7 @@ _END_OF_CLAUSE = {
     "chinese": r"(?=(?:了|啊|呀|哦|吧|就好|就行|好了)?(?:$|[，,、。；;：！!…\s（]))",
     "japanese": r"(?=(?:です|だ|ください|下さい|ほしい|くれ)?(?:よ|ね|わ|が|けど|けれど|ので|から|し)*(?:$|[、。！!…\s]))",
 }
+_JOINT = re.compile(r",\s*(?:[^\W\d_]{1,3} )?")
 _WORDS = r"(?P<value>(?P<words>\w[\w'’.+#-]*(?: \w[\w'’.+#-]*){0,3}))"
 
 
@@ -58,6 +59,7 @@ class Patterns:
         is_verb_final: Whether a clause after "that" has another order than a sentence.
         split: The ends of clauses.
         leads: Words before a statement.
+        inverted: Verb and subject after such words, in a language that then changes their order.
         negated: A clause that says the opposite.
         unsure: A sentence that does not assert: a condition, a report, a doubt.
         reported: What tells that an instruction is another's words.
@@ -75,6 +77,7 @@ class Patterns:
     is_verb_final: bool
     split: re.Pattern[str]
     leads: re.Pattern[str]
+    inverted: re.Pattern[str]
     negated: re.Pattern[str]
     unsure: re.Pattern[str]
     reported: re.Pattern[str]
@@ -99,6 +102,7 @@ def patterns_of(language: str) -> Patterns:
         is_verb_final=given.get("verb_final", False),
         split=_compiled(rf"\s*[,;，；、]\s*|\s[–—-]+\s|\s*[—–]\s*|\s*\.{{2,}}\s*|\s*…\s*|:\s|：{joins}"),
         leads=_compiled(rf"(?:(?:{given['leads']})(?:[,!.:，！]\s*|\s+|(?<=\W))|[^\w\s\"'¿¡(]+\s*)+"),
+        inverted=_compiled(given.get("inverted", "(?!)")),
         negated=_compiled(given["negated"]),
         unsure=_compiled(given["unsure"]),
         reported=_compiled(given["reported"]),
@@ -150,9 +154,16 @@ DATED = frozenset({"plan", "birthday"})
 
 
 def end_of_date(text: str) -> int:
-    """Return the end of the first date (day, month, weekday or year) in a text; 0 for none."""
-    found = _date().search(text)
-    return found.end() if found else 0
+    """Return the end of the first date (day, month, weekday or year) in a text; 0 for none.
+
+    A date that names the same day after a comma is part of it: "on Monday, the 30th of November".
+    """
+    end, found = 0, _date().search(text)
+    while found:
+        end = found.end()
+        joint = _JOINT.match(text, end)
+        found = _date().match(text, joint.end()) if joint else None
+    return end
 
 
 @cache
