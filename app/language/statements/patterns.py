@@ -14,7 +14,7 @@ Those of the first two lines are the group `value`, which every pattern has.
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,6 +69,7 @@ class Patterns:
         texts: A message that hands over a text or an exercise, or takes back what it says.
         supposed: A message whose rest is supposed.
         closings: The end of a letter.
+        corrections: A message that corrects what the one before it says.
     """
 
     language: str
@@ -87,6 +88,7 @@ class Patterns:
     texts: re.Pattern[str]
     supposed: re.Pattern[str]
     closings: re.Pattern[str]
+    corrections: re.Pattern[str]
 
 
 @cache
@@ -112,6 +114,7 @@ def patterns_of(language: str) -> Patterns:
         texts=_compiled("|".join(given["texts"])),
         supposed=_compiled(given["supposed"]),
         closings=_compiled(rf"^\s*{given['closings']}\W*$"),
+        corrections=_compiled(_filled(given["corrections"], {"day": rf"(?:{_names_in(MONTHS, WEEKDAYS)})\b"})),
     )  # fmt: skip
 
 
@@ -168,7 +171,7 @@ def end_of_date(text: str) -> int:
 
 @cache
 def _date() -> re.Pattern[str]:
-    months, days = ("|".join(name for names in few for name in names) for few in (MONTHS, WEEKDAYS))
+    months, days = map(_names_in, (MONTHS, WEEKDAYS))
     numbered = rf"\d{{1,2}}(?:st|nd|rd|th|er|\.|º)? (?:of |de )?(?:{months})|(?:{months}) \d{{1,4}}"
     named = rf"(?:in|im|en|em|au|a|в|ad|on|am|el|le|на|во?|next|nächsten|nächste) (?:early |late )?(?:{months}|{days})"
     return _compiled(
@@ -176,6 +179,10 @@ def _date() -> re.Pattern[str]:
         r"|\d{1,2}[./]\d{1,2}\.?(?:[./]?\d{2,4})?|\d{4}-\d\d-\d\d|20\d\d"
         r"|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|(?:下周|下週|下星期|来週の?)[一二三四五六日天月火水木金土])"
     )
+
+
+def _names_in(*tables: Iterable[Iterable[str]]) -> str:
+    return "|".join(name for table in tables for names in table for name in names)
 
 
 def _filled(pattern: str, fields: Mapping[str, str]) -> str:

@@ -34,6 +34,7 @@ from tests.fakes.stored import (
     AT,
     ConversationRecord,
     add_conversation,
+    execute,
     killed,
     new_conversation,
     opened,
@@ -112,6 +113,23 @@ def test_a_later_statement_supersedes_an_earlier_one(bench: Bench) -> None:
     (new,) = bench.facts()
     assert (old.valid_until, old.superseded_by) == (AT + DAY, new.id)
     assert Passages(bench.store).of_kind(PassageKind.FACT) == {new.id}
+
+
+def test_a_correction_in_the_next_message_takes_the_place_of_what_it_corrects(bench: Bench) -> None:
+    exam, home = "My exam is on Monday, 30 November.", "I live in Oslo. Actually no, in Bergen."
+    talk = bench.say(
+        exam, "no, it is Tuesday, sorry", OSLO, "Actually no, in Bergen.", NUTS, "No thanks"
+    )
+    exam += " No, it is Tuesday, sorry."
+    assert bench.texts() == {exam, home, NUTS}
+    current = {fact.text: fact for fact in bench.facts()}
+    assert current[exam].message_id == talk.messages[2].id
+    ended = {fact.text: fact for fact in bench.facts(ended=True) if fact.valid_until is not None}
+    assert ended[OSLO].superseded_by == current[home].id
+    assert len(ended) == 2
+    execute(bench.store, "DELETE FROM extraction")
+    assert bench.run().done == 6
+    assert bench.texts() == {exam, home, NUTS}, "so it is when they are read again"
 
 
 def test_statements_read_out_of_order_end_where_the_next_began(bench: Bench) -> None:
