@@ -43,8 +43,18 @@ class SpaceTraits:
     request: tuple[float, ...] = ()
     request_middle: float = 0.0
 
+    @property
+    def is_current(self) -> bool:
+        """Whether this version measured them."""
+        return bool(self.request)
+
     def request_likelihood(self, question: npt.NDArray[np.float32]) -> float:
-        """Return how likely (0-1) a question, (dim,), asks for something new rather than about the past."""
+        """Return how likely (0-1) a question, (dim,), asks for something new rather than about the past.
+
+        0.5 with traits of earlier versions.
+        """
+        if not self.is_current:
+            return 0.5
         side = float(question @ np.array(self.request, np.float32)) - self.request_middle
         return float(1 / (1 + np.exp(-_STEEPNESS * side)))
 

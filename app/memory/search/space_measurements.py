@@ -22,7 +22,7 @@ class SpaceMeasurements:
     """The traits of the spaces of a library.
 
     Attributes:
-        problem: Why the space that is being filled could not be measured, "" for nothing.
+        problem: Why `try_new` could not measure a space, "" for nothing.
     """
 
     def __init__(
@@ -37,39 +37,41 @@ class SpaceMeasurements:
         self._tries = 0
         self._again_at = 0.0  # on the monotonic clock
 
-    def of(self, embedder: Embedder) -> SpaceTraits | None:
-        """Return a space's traits, measured if needed; None while it has no vectors.
+    def of(self, embedder: Embedder, *, renews: bool = False) -> SpaceTraits | None:
+        """Return a space's traits, measured if there are none; None while it has no vectors.
 
-        Raises EmbedderUnavailable if the stored vectors have another dimension, and KnownError.
+        Those that an earlier version measured count until the space was measured again, which
+        `renews` does. Raises EmbedderUnavailable if the stored vectors have another dimension, and
+        KnownError.
         """
         space = embedder.space
         if (stored := self._stored(space)) is None:
             return None
         key = (space, stored.begun_at)
-        if (known := self._known.get(key)) is not None:
-            return known
-        traits = codec.loads(SpaceTraits, stored.traits) if stored.traits is not None else None
-        if traits is None or not traits.request:
+        traits = self._known.get(key)
+        if traits is None and stored.traits is not None:
+            traits = codec.loads(SpaceTraits, stored.traits)
+        if traits is None or (renews and not traits.is_current):
             traits = measure_space(self._with_limit(embedder), self._is_cancelled)
             self._vectors.set_traits(space, codec.dumps(traits))
         self._known[key] = traits
         return traits
 
     def try_new(self, embedder: Callable[[], Embedder]) -> None:
-        """Measure the space that is being filled, so that it can answer at once when it is ready.
+        """Measure a space that is being filled, or that an earlier version measured.
 
-        A server that does not answer is retried after growing delays, so that the answering space
-        stays maintained.
+        The one can then answer at once when it is ready, the other answers meanwhile. A server that
+        does not answer is retried after growing delays, so that the answering space stays maintained.
         """
         if time.monotonic() < self._again_at:
             return
         try:
-            self.of(self._with_limit(embedder()))
+            self.of(self._with_limit(embedder()), renews=True)
         except Cancelled:
             return
         except KnownError as error:
             if self.problem != error.title:
-                _log.info("the space that is being filled waits: %s", error)
+                _log.info("a space is not measured yet: %s", error)
             self.problem = error.title
             doublings = min(self._tries, _MOST_DOUBLINGS)
             self._again_at = time.monotonic() + min(_LONGEST_WAIT_S, self._retry_s * 2.0**doublings)
@@ -78,7 +80,7 @@ class SpaceMeasurements:
             self.problem, self._tries = "", 0
 
     def reset(self) -> None:
-        """Forget earlier failures: no space is being filled."""
+        """Forget earlier failures: nothing is to be measured."""
         self.problem, self._tries, self._again_at = "", 0, 0.0
 
     def _with_limit(self, embedder: Embedder) -> Embedder:

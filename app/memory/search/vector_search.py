@@ -132,7 +132,8 @@ class VectorSearch:
     @property
     def new_space_problem(self) -> str:
         """Why the new space could not be measured, and when it is retried; "" for nothing."""
-        if not (problem := self._measurements.problem):
+        problem = self._measurements.problem
+        if not (problem and self._candidate_spaces()):
             return ""
         return tr_noop(f"It cannot be measured yet: {problem}. It is retried within a minute.")
 
@@ -239,6 +240,9 @@ class VectorSearch:
         self._use_spaces(space, *self._candidate_spaces())
         if self._thread is not None and self._candidate_spaces():
             self._measurements.try_new(self._embedders.active)
+        elif traits is not None and not traits.is_current:
+            self._measurements.try_new(lambda: embedder)
+            self._answering = _Answering(embedder, space, self._measurements.of(embedder))
         else:
             self._measurements.reset()
 

@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from app.domain import codec
 from app.domain.chat import StoredProvider
 from app.domain.passages import Space
 from app.domain.workers import WorkerName
-from app.index.space_traits import SpaceTraits
 from app.index.vector_sync import VectorIndexSync
 from app.memory.search import space_measurements
 from app.memory.search.embedders import BUILT_IN, EmbedderDirectory
-from app.memory.search.space_measurements import SpaceMeasurements
 from app.memory.search.vector_search import VectorSearch
 from app.providers.embedders.local import LocalEmbedder
 from app.providers.registry import provider_registry
@@ -30,8 +27,9 @@ from app.workers.board import WorkerBoard
 from app.workers.jobs import JobParts
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import until
-from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_script import error, hang_up, json_reply, stall, vectors
+from tests.fakes.loopback import Loopback, Seen
+from tests.fakes.loopback_embeddings import embeddings_body
+from tests.fakes.loopback_script import Http, error, hang_up, json_reply, stall, vectors
 from tests.fakes.stored import add_conversation
 
 LOCAL = "local:nomic-embed-text"
@@ -141,16 +139,32 @@ def test_without_the_thread_a_question_loads_what_it_needs(desk: Desk, server: L
     assert len(server.posts) == before, "a question is embedded once"
 
 
-def test_a_space_that_an_earlier_version_measured_is_measured_again(desk: Desk) -> None:
+def test_traits_of_an_earlier_version_answer_until_the_space_is_measured_again(
+    desk: Desk, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(space_measurements, "_LONGEST_WAIT_S", 0.05)
+    choose(desk, LOCAL)
     desk.embed()
     assert desk.vector_search.query_vector("a plant") is not None
     space = desk.embedders.active().space
     (measured,) = (each.traits or "" for each in desk.stored.spaces())
     traits = json.loads(measured)
-    earlier = {key: traits[key] for key in ("background", "preference")}
-    desk.stored.set_traits(space, json.dumps(earlier))
-    again = SpaceMeasurements(desk.stored, lambda: False, retry_s=0.05).of(desk.embedders.active())
-    assert again == codec.loads(SpaceTraits, measured)
+    earlier = json.dumps({key: traits[key] for key in ("background", "preference")})
+    desk.stored.set_traits(space, earlier)
+
+    def answer_questions_alone(seen: Seen) -> Http:
+        is_question = len(seen.body["input"]) == 1
+        return Http(200, embeddings_body(seen.body, vectors())) if is_question else error(500)
+
+    server.routes["/v1/embeddings"] = answer_questions_alone
+    search = VectorSearch(
+        desk.store, desk.settings, desk.embedders, desk.stored, desk.sync, retry_s=0.05
+    )
+    query = search.query_vector("another plant")
+    assert (query.request, search.problem) == (0.5, "")
+    assert [each.traits for each in desk.stored.spaces()] == [earlier]
+    del server.routes["/v1/embeddings"]
+    until(lambda: search.query_vector("another plant").request != 0.5)
     assert [each.traits for each in desk.stored.spaces()] == [measured]
 
 
