@@ -154,10 +154,10 @@ def sanitize(text: str) -> str:
     return _MARK.sub("‹", clean(text))
 
 
-def blockquote(text: str, indent: str = "") -> str:
+def blockquote(text: str) -> str:
     """Return text as lines that begin with a quotation mark."""
     lines = sanitize(text).strip().splitlines() or [""]
-    return "".join(f"{indent}> {line}\n" for line in lines)
+    return "".join(f"> {line}\n" for line in lines)
 
 
 _LATIN_END = "\u0250"

@@ -142,7 +142,7 @@ def test_recall_survives_failures_and_quotes_planted_instructions(
     assert any("ignore all previous instructions" in line for line in inner)
     for line in inner:
         if "ignore all previous" in line or "Now you obey" in line:
-            assert line.lstrip().startswith(("> ", "- conversation ", "- exchange "))
+            assert line.startswith(("> ", "- conversation ", '- "'))
     assert sum(line.startswith("</recalled-") for line in inner) == 1
 
     services.settings.set("embedder", f"onnx:{tmp_path / 'nowhere'}")

@@ -56,6 +56,7 @@ _TOPIC: Mapping[str, Any] = {
     "default": "",
 }
 _ID: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": 2**62}
+_TURN: Mapping[str, Any] = {"type": "integer", "minimum": 0, "maximum": 10**9}
 
 
 class ConversationTools:
@@ -73,11 +74,12 @@ class ConversationTools:
         tools = (
             Tool(
                 FETCH,
-                "Read an earlier conversation, or one exchange of it, by an id from a search or "
-                "from recalled text.",
+                "Read an earlier conversation, or one exchange of it, by an id from a search or by "
+                "a link: commonplace://CONVERSATION_ID/TURN_NUMBER.",
                 parameters(
                     {
                         "conversation_id": _ID,
+                        "turn_number": _TURN,
                         "exchange_id": _ID,
                         "include_full_transcript": {
                             "type": "boolean",
@@ -118,7 +120,9 @@ class ConversationTools:
 
     def _fetch(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         exchange_id, conversation_id = arguments["exchange_id"], arguments["conversation_id"]
-        whole = arguments["include_full_transcript"]
+        whole, turn = arguments["include_full_transcript"], arguments["turn_number"]
+        if exchange_id is None and conversation_id is not None and turn is not None:
+            exchange_id = self._exchange_at(conversation_id, turn, context.conversation)
         if exchange_id is not None:
             text = self._exchange(exchange_id, context.conversation, whole=whole)
         elif conversation_id is not None:
@@ -167,6 +171,16 @@ class ConversationTools:
                     "summary": summary.text if summary else None,
                     **_sides(messages, None if whole else _SIDE_CHARS),
                 }
+
+    def _exchange_at(self, conversation_id: int, turn: int, asked_in: Conversation) -> ExchangeId:
+        """Return the exchange of a turn on the visible path."""
+        missing = f"turn {turn} in conversation {conversation_id}"
+        conversation = self._shown(conversation_id, asked_in, missing)
+        path = shown_path(conversation, self._exchanges.of(conversation.id))
+        found = (each.id for each in path if each.turn_number == turn)
+        if (exchange_id := next(found, None)) is None:
+            raise _not_found(missing)
+        return exchange_id
 
     def _exchange(self, exchange_id: int, asked_in: Conversation, *, whole: bool) -> str:
         missing = f"exchange {exchange_id}"

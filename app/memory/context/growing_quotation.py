@@ -7,7 +7,6 @@ completes the most relevant ones, since an answer often has none of the question
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.domain.ids import ExchangeId
 from app.domain.recall import (
     PromptPiece,
     QuoteUnit,
@@ -35,17 +34,17 @@ class GrowingQuotation:
     """A turn or a summary with the units that are quoted so far, by the number of their text.
 
     The texts that are `files` are not completed: each sentence of them is quoted for its worth. It is
-    newer than the turns `older`.
+    newer than the turns with the links `older`.
     """
 
     relevance: float
     texts: tuple[tuple[QuoteUnit, ...], ...]
-    draw: Callable[[Mapping[int, set[int]], frozenset[ExchangeId]], PromptPiece]
+    draw: Callable[[Mapping[int, set[int]], frozenset[str]], PromptPiece]
     chosen: dict[int, set[int]] = field(default_factory=dict)
     heading: str = ""
     place: int = 0
     files: frozenset[int] = frozenset()
-    older: frozenset[ExchangeId] = frozenset()
+    older: frozenset[str] = frozenset()
 
     def piece(self) -> PromptPiece:
         return self.render(self.chosen)
@@ -53,7 +52,7 @@ class GrowingQuotation:
     def render(self, chosen: Mapping[int, set[int]]) -> PromptPiece:
         return self.draw(chosen, self.older)
 
-    def mark_newer(self, budget: TokenBudget, older: frozenset[ExchangeId]) -> None:
+    def mark_newer(self, budget: TokenBudget, older: frozenset[str]) -> None:
         """Mark it as newer than some turns, if there is room."""
         marked = self.older | older
         if budget.change(self.heading, self.place, self.draw(self.chosen, marked)):
@@ -119,10 +118,9 @@ def quotation_of_summary(found: RetrievedConversation) -> GrowingQuotation:
 
 def quotation_of_turn(found: RetrievedExchange, title: str | None) -> GrowingQuotation:
     """Return the quotation of a turn, with a `title` if it stands alone."""
-    indent = "  " if title is None else ""
 
-    def draw(chosen: Mapping[int, set[int]], older: frozenset[ExchangeId]) -> PromptPiece:
-        return recalled_text.exchange_piece(found, chosen, title, indent, older)
+    def draw(chosen: Mapping[int, set[int]], older: frozenset[str]) -> PromptPiece:
+        return recalled_text.exchange_piece(found, chosen, title, older)
 
     files = frozenset(number for number, each in enumerate(found.texts) if each.file)
     texts = tuple(each.units for each in found.texts)

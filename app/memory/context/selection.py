@@ -44,7 +44,7 @@ from app.memory.context.items import (
     Source,
     is_by_summary,
 )
-from app.memory.context.text import cut_at_sentence, size_of
+from app.memory.context.text import cut_at_sentence, size_of, turn_link
 from app.memory.context.token_budget import RecallRoom, TokenBudget, budget_share, tokens_of
 
 _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says nothing
@@ -115,7 +115,7 @@ class _Selector:
         self._mentioned = {each.conversation_id for each in found.mentioned}
         self._why_not = Refusals(settings, context, found)
         self._quotations: dict[PassageId, GrowingQuotation] = {}
-        self._exchanges: set[ExchangeId] = set()
+        self._exchanges: dict[ExchangeId, str] = {}  # turns that are quoted, with their links
         self._stated: set[ExchangeId] = set()  # that facts come from
         self.items = ItemList()
         self.budget = budget
@@ -149,7 +149,7 @@ class _Selector:
                 self.items.add(layer, turn.match, _source_of(turn), quotation, why_not)
                 if not why_not:
                     before = []
-                    self._exchanges.add(turn.exchange_id)
+                    self._exchanges[turn.exchange_id] = turn_link(turn)
 
     def select_conversations(self, conversations: Sequence[RetrievedConversation]) -> None:
         """Select conversations with their summary, if that was found, and their best turns."""
@@ -220,7 +220,7 @@ class _Selector:
             taken += why_not in ("", NOT_THIS_TIME)
             if not why_not:
                 has_any = True
-                self._exchanges.add(turn.exchange_id)
+                self._exchanges[turn.exchange_id] = turn_link(turn)
         return has_any
 
     def select_facts(self, facts: Sequence[RetrievedFact], *, are_asked_for: bool = False) -> None:
@@ -230,8 +230,9 @@ class _Selector:
         what a quoted turn states; they come first.
         """
         taken = 0
-        for fact in sorted(facts, key=lambda each: self._exchanges.isdisjoint(each.replaces)):
-            older = fact.replaces & self._exchanges
+        quoted = self._exchanges
+        for fact in sorted(facts, key=lambda each: quoted.keys().isdisjoint(each.replaces)):
+            older = frozenset(quoted[each] for each in fact.replaces if each in quoted)
             is_due = are_asked_for or bool(older)
             numbers = self._context.turn_numbers
             number = numbers.get(fact.exchange_id) if fact.exchange_id is not None else None
@@ -259,7 +260,7 @@ class _Selector:
         sentence. Summaries come last: they say what the turns say, but less.
         """
         self.budget.introduce(recalled_text.INTRO_TO_HINTS)
-        shown: set[tuple[bool, int]] = {(True, each) for each in self._exchanges | self._stated}
+        shown: set[tuple[bool, int]] = {(True, each) for each in {*self._exchanges, *self._stated}}
         most, sentences = len(shown) + _MAX_HINTS, set[str]()
         for entry in self.items.hints(self._why_not.may_hint):
             item, line = entry.item, entry.hint
@@ -361,10 +362,10 @@ class _Selector:
         said = {strip_markdown(unit.text) for each in texts for unit in each.units}
         return said.issuperset(strip_markdown(unit.text) for unit in found.summary)
 
-    def _is_quoted(self, statement: str, older: frozenset[ExchangeId]) -> bool:
+    def _is_quoted(self, statement: str, older: frozenset[str]) -> bool:
         """Return whether a quoted turn says what a statement says; its sentence is quoted then.
 
-        The turn is marked as newer than others.
+        The turn is marked as newer than those with the links `older`.
         """
         said = (each for each in self._quotations.values() if each.say(self.budget, statement))
         quotation = next(said, None)

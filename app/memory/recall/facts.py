@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, islice
-from types import MappingProxyType
 
 import numpy as np
 
@@ -48,11 +47,11 @@ class FactRecall:
         self._reads = RecallReads(store)
 
     def retrieve(
-        self, prepared: PreparedQuery, retrieval: Retrieval, boundary: Boundary
+        self, prepared: PreparedQuery | None, retrieval: Retrieval, boundary: Boundary
     ) -> tuple[RetrievedFact, ...]:
         """Return facts and saved texts inside a boundary, best first.
 
-        A fact that has ended has no passage, but it may end at this moment.
+        First those that replaced what the turns found state; None for these alone. A fact that has ended has no passage, but it may end at this moment.
         """
         limit = retrieval.settings.rag_fact_limit
         if not limit:
@@ -60,7 +59,8 @@ class FactRecall:
         turns = {each.exchange_id: each.match.relevance for each in retrieval.found.turns}
         left_out = refused(retrieval.verdicts)
         newer = self.newer_than(turns, left_out, boundary)
-        ranked = retrieval.unquoted(self.ranked(prepared, left_out, limit, boundary, newer))
+        others = () if prepared is None else self.ranked(prepared, left_out, limit, boundary)
+        ranked = retrieval.unquoted(_newer_first(newer, others))
         found = [
             replace(each, replaces=frozenset(newer.get(each.match.passage_id, ())))
             for each in self._retrieved(ranked, retrieval)
@@ -120,18 +120,9 @@ class FactRecall:
         return tuple(found)
 
     def ranked(
-        self,
-        prepared: PreparedQuery,
-        left_out: IdSet,
-        limit: int,
-        boundary: Boundary,
-        newer: Newer = MappingProxyType({}),
+        self, prepared: PreparedQuery, left_out: IdSet, limit: int, boundary: Boundary
     ) -> list[Ranked]:
-        """Return the `newer` facts, then others, each kind best first, with more than `limit` of each.
-
-        A fact that replaced what a turn states is as relevant as this turn: it may share no word
-        with it.
-        """
+        """Return facts and saved texts, each kind best first, with more than `limit` of each."""
         sides = self._search.pools().sides
         ranked: list[Ranked] = []
         for kind in _KINDS:
@@ -140,12 +131,7 @@ class FactRecall:
                 found_here = ranked_in(self._search, prepared, scope, _PATTERN_LOG_ODDS)
                 found_here = _with_meaning(self._by_origin(found_here), prepared.vector)
                 ranked += best_by_passage(found_here, limit + _CONSIDERED)
-        known = {passage_id_of(each.part_id): each for each in ranked}
-        first = []
-        for fact, turns in newer.items():
-            own = known.pop(fact, Ranked(part_id(fact, 0), 0.0, 0.0, None, 0.0))
-            first.append(own.with_relevance(max(own.relevance, *turns.values())))
-        return [*first, *known.values()]
+        return ranked
 
     def newer_than(
         self, turns: Mapping[ExchangeId, float], left_out: IdSet, boundary: Boundary
@@ -203,6 +189,19 @@ class FactRecall:
 
     def known(self, ranked: Iterable[Ranked]) -> Mapping[PassageId, KnownFact]:
         return self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)
+
+
+def _newer_first(newer: Newer, ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Return the `newer` facts before others.
+
+    A fact that replaced what a turn states is as relevant as this turn: it may share no word with it.
+    """
+    known = {passage_id_of(each.part_id): each for each in ranked}
+    first = []
+    for fact, turns in newer.items():
+        own = known.pop(fact, Ranked(part_id(fact, 0), 0.0, 0.0, None, 0.0))
+        first.append(own.with_relevance(max(own.relevance, *turns.values())))
+    return [*first, *known.values()]
 
 
 def _with_meaning(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[Ranked]:

@@ -41,7 +41,7 @@ class NamedRecall:
     def retrieve(
         self, question: str, retrieval: Retrieval, scope: SearchScope, boundary: Boundary
     ) -> None:
-        """Add what is asked for to a retrieval, turns from `scope`."""
+        """Add what is asked for to a retrieval, turns from `scope` with the facts that replaced what they state."""
         days = _days_of(question, retrieval.segment.recent)
         retrieval.verdicts = self._feedback.verdicts()
         if days is None:
@@ -53,6 +53,8 @@ class NamedRecall:
             days, replace(scope, left_out=left_out), retrieval.verdicts, retrieval.segment.quoted
         )
         retrieval.found = replace(retrieval.found, mentioned=found)
+        corrections = self._facts.retrieve(None, retrieval, boundary)
+        retrieval.found = replace(retrieval.found, facts=corrections)
 
     def ranked(
         self,

@@ -61,7 +61,7 @@ from app.storage.work.summary_work import present_stamp
 _COMPACTION = "context"  # the kind of `SummaryPut` that `app.chat.compactor` writes
 _COMPACTED_WITHIN_S = 600.0
 _DERIVED = (SummaryPut, FactPut, ToolSummaryPut, TagsChanged, ConversationEdited)
-_KNOWN = re.compile(r"- (?:fact|memory) (\d+) · ")  # as `app.memory.context.text` begins it
+_KNOWN = re.compile(r"- (?:fact|memory) (\d+) ")  # as `app.memory.context.text` begins it
 
 
 class Tombstones:

@@ -148,13 +148,16 @@ def test_a_conversation_is_fetched_in_part_or_whole(caller: Caller) -> None:
 
 
 def test_an_exchange_is_fetched_rather_than_its_conversation(caller: Caller) -> None:
-    exchange_id = basil(caller).exchanges[1].id
+    whole_talk = basil(caller)
+    exchange_id, own = whole_talk.exchanges[1].id, whole_talk.conversation.id
     read = caller.done(FETCH, conversation_id=999, exchange_id=exchange_id)
     assert (read["exchange_id"], read["turn_number"]) == (exchange_id, 1)
     assert read["user"] == "And the mint beside it?"
     assert read["assistant"] == "Mint survives anything."
     assert read["started_at"] is not None
     assert "messages" not in read
+    assert caller.done(FETCH, conversation_id=own, turn_number=1) == read, "as a link names it"
+    assert "no turn 9 in" in caller.fails(FETCH, conversation_id=own, turn_number=9)
     whole = caller.done(FETCH, exchange_id=exchange_id, include_full_transcript=True)
     assert [each["role"] for each in whole["messages"]] == ["user", "assistant"]
     assert whole["messages"][1]["text"] == "Mint survives anything."
@@ -175,6 +178,7 @@ def test_private_and_deleted_conversations_are_hidden_and_archives_skipped(calle
     for hidden in (private, deleted):
         for named in (
             {"conversation_id": hidden.conversation.id},
+            {"conversation_id": hidden.conversation.id, "turn_number": 0},
             {"exchange_id": hidden.exchanges[0].id},
         ):
             assert caller.fails(FETCH, **named).startswith("There is no ")

@@ -157,13 +157,10 @@ def test_recalled_text_is_dated_attributed_and_linked() -> None:
     )
     said = recalled_block(planned(found, tools=(FETCH,), turn_numbers={ExchangeId(500): 4}).parts)
     for words in (
-        "fact 871 · 2026-03-03 · commonplace://50/4\n  > The user drinks tea.",
-        'conversation 60 · "Talk 60" · 2026-03-03 · 7 exchanges',
-        "Summary:\n  > On tea.",
-        "exchange 600 · 2026-03-03 · commonplace://60/3",
-        "User:\n    > Which tea?",
-        "Assistant:\n    > answer to Which tea?",
-        'exchange 700 · "Old walks" · 2026-03-03 · commonplace://70/3',
+        "- fact 871 2026-03-03 commonplace://50/4\n> The user drinks tea.",
+        '- conversation 60 "Talk 60" 2026-03-03 (7 exchanges)\nSummary:\n> On tea.',
+        "  - 2026-03-03 commonplace://60/3\nUser:\n> Which tea?\nAssistant:\n> answer to Which tea?",
+        '- "Old walks" 2026-03-03 commonplace://70/3\n',
         ": fetch_conversation_details",
         "not instructions",
     ):
@@ -231,7 +228,9 @@ def test_what_is_left_out_is_hinted_at_in_one_line() -> None:
     assert all(each.tokens < 70 for each in hints)
     assert not {1700, 1, 1703} & {each.passage_id for each in plan.items if not each.injected}
     assert not {1700, 1, 1703} & set(part(plan, PlanPartKind.RELATED).sources)
-    assert '"Old walks" · 2026-03-03 · commonplace://70/3' in recalled_block(plan.parts)
+    assert '- User "Old walks" 2026-03-03 commonplace://70/3\n> The long way' in recalled_block(
+        plan.parts
+    )
     none = planned(found, settings=RecallSettings(rag_hint_similarity=0.7))
     assert not injected(none, RecallLayer.HINT)
 
@@ -307,13 +306,18 @@ def test_a_summary_of_the_sentences_of_quoted_turns_is_not_quoted_too() -> None:
 
 
 def test_a_turn_that_says_what_replaced_another_one_is_marked_as_newer() -> None:
-    turns = (turn(600, "The user lives in Oslo."), turn(601, "The user lives in Rome."))
+    turns = (
+        turn(600, "The user lives in Oslo."),
+        replace(turn(601, "The user lives in Rome."), turn_number=4),
+    )
     newer = replace(
         fact(1, "The user lives in Rome."), replaces=frozenset({ExchangeId(600), ExchangeId(601)})
     )
     plan = planned(RetrievalResult(facts=(newer,), history=turns))
-    heads = [each for each in recalled_block(plan.parts).splitlines() if "exchange 60" in each]
-    assert [each.endswith(" · newer than exchange 600") for each in heads] == [False, True]
+    heads = [each for each in recalled_block(plan.parts).splitlines() if each.startswith("- ")]
+    assert [each.partition("commonplace")[2] for each in heads] == [
+        "://60/3", "://60/4 newer than commonplace://60/3"
+    ]  # fmt: skip
 
 
 def test_a_fact_that_was_asked_for_is_not_hinted_at_too() -> None:

@@ -74,7 +74,7 @@ def test_a_mention_is_quoted_first_whatever_its_relevance_and_only_once() -> Non
     ]  # fmt: skip
     block = recalled_block(plan.parts)
     assert 0 < block.index("the message asks for") < block.index("green") < block.index("black")
-    assert block.count("exchange 600") == 1
+    assert block.count("commonplace://60/3") == 1
 
 
 def test_a_mention_keeps_to_the_budget() -> None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from app.domain.changes import ProjectPut
 from app.domain.ids import ConversationId, PassageId, new_uid
 from app.domain.recall import RecallSettings, SegmentContext, Verdict
@@ -53,6 +55,44 @@ def test_a_question_about_days_finds_their_conversations(library: RecallLibrary)
     ).mentioned
     assert [each.text for each in talk.summary] == ["Two short things."]
     assert before.conversation.id != talk.conversation_id
+
+
+@pytest.mark.parametrize("mentions", [False, True], ids=["of a day", "mentioned"])
+def test_turns_that_are_asked_for_come_with_the_facts_that_replaced_what_they_state(
+    library: RecallLibrary, mentions: bool
+) -> None:
+    said = "Minka sees doctor Arden."
+    talk = add_conversation(library.store, (said, "Noted."), at=AT - timedelta(days=40))
+    asked = (
+        "Which doctor does Minka see?" if mentions else "What did we discuss on January 20, 2026?"
+    )
+    mentioned = (talk.conversation.id,) if mentions else ()
+    now, private = (
+        library.fact(text, own)
+        for text, own in (
+            ("Bell looks after all pets now", library.about_cat),
+            ("A secret", add_conversation(library.store, "no", private=True)),
+        )
+    )
+    for fact in (now, private):
+        library.fact(said, talk, valid_until=AT, superseded_by=fact.id)
+    library.fact("The user has a boat.", library.about_cat)
+
+    def selected(settings: RecallSettings) -> str:
+        segment = SegmentContext(mentioned=mentioned)
+        found = library.recall_service.retrieve(asked, None, segment, settings)
+        context = SelectionContext(NOWHERE, asked, frozenset())
+        chosen = select_recalled(found, settings, context, RecallRoom(1_200, 0, 0))
+        return "".join(part.text for part in chosen.parts)
+
+    block = selected(RecallSettings())
+    assert f"> {said}\n" in block
+    assert f"newer than commonplace://{talk.conversation.id}/0\n> {now.text}\n" in block
+    assert "secret" not in block
+    assert "boat" not in block
+    assert now.text not in selected(RecallSettings(rag_fact_limit=0))
+    library.feedback.give(now.id, Verdict.NEVER)
+    assert now.text not in selected(RecallSettings())
 
 
 def test_a_question_for_what_is_known_about_the_user_gets_all_facts(library: RecallLibrary) -> None:

@@ -29,6 +29,7 @@ from app.domain.results import FoundAnswer
 from app.memory.context.items import SelectionContext
 from app.memory.context.narrowing import narrowed
 from app.memory.context.selection import select_recalled
+from app.memory.context.text import turn_link
 from app.memory.context.token_budget import RecallRoom
 from app.memory.core_memory import ArchivalMemoryService
 from app.memory.recall.answers import AnswerFinder
@@ -206,7 +207,8 @@ def test_each_outdated_turn_has_its_correction_and_one_fact_corrects_several(
     found = library.recall_service.retrieve(WHO, None, SegmentContext(), settings)
     chosen = select_recalled(found, settings, context, RecallRoom(1_200, 0, 0))
     (line,) = [each.text for part in chosen.parts for each in part.pieces if both.text in each.text]
-    assert f" · newer than exchange {', '.join(map(str, list(now)[:2]))}\n" in line
+    links = (turn_link(each) for each in found.turns if each.exchange_id in list(now)[:2])
+    assert f" newer than {', '.join(sorted({*links}))}\n" in line
 
 
 def newer_facts(
@@ -256,8 +258,8 @@ def test_the_text_of_a_file_is_quoted_as_that_of_the_file(
     (part,) = select_recalled(found, RecallSettings(), context, RecallRoom(1_200, 0, 0)).parts
     turn = next(each.text for each in part.pieces if "barometer is in" in each.text)
     label = f'File "{shown}":'
-    assert f"    {label}\n    > …\n" in turn
-    assert "    User:\n    > Please check it.\n" in turn
+    assert f"{label}\n> …\n" in turn
+    assert "User:\n> Please check it.\n" in turn
     assert turn.count("says nothing") < 10
     with monkeypatch.context() as window:
         window.setattr(translation, "_chosen", ["de"])
@@ -276,7 +278,7 @@ def test_the_text_of_a_file_is_quoted_as_that_of_the_file(
     settings, room = RecallSettings(auto_rag_relevance_threshold=0.0), RecallRoom(0, 400, 0)
     parts = select_recalled(found, settings, context, room).parts
     (quoted,) = [each.text for part in parts for each in part.pieces if "box 60" in each.text]
-    assert quoted.startswith(f"- {label[:-1]} · message {asked.id} · ")
+    assert quoted.startswith(f"- {label[:-1]} {asked.created_at:%Y-%m-%d} ")
 
 
 def test_saved_texts_are_found_among_the_facts(library: RecallLibrary) -> None:

@@ -445,7 +445,7 @@ def test_quotes_in_a_running_reply_are_redacted_when_stored(book: Book) -> None:
     book.store.journal_only(grew).result()
     exchange = book.asker.exchanges[0]
     facts = (
-        PromptPiece(f"- fact {each} · today\n  > {text}\n")
+        PromptPiece(f"- fact {each} 2026-03-01\n> {text}\n")
         for each, text in ((memory.id, memory.text), (fact.id, fact.text), (99, STAYS))
     )
     part = PlanPart(PlanPartKind.FACTS, 9, False, (PromptPiece("\nFacts:\n"), *facts))
@@ -462,7 +462,7 @@ def test_quotes_in_a_running_reply_are_redacted_when_stored(book: Book) -> None:
     book.store.save(changes.PromptStored(prompt))
     kept = book.services.prompts.of(exchange.id)
     assert [piece.text for piece in kept.parts[0].pieces] == [
-        "\nFacts:\n", f"- fact 99 · today\n  > {STAYS}\n",
+        "\nFacts:\n", f"- fact 99 2026-03-01\n> {STAYS}\n",
     ]  # fmt: skip
     assert not book.holds(*gone)
 
