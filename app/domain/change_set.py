@@ -14,7 +14,7 @@ class ChangeSet:
         conversations: Rows of the conversation list: title, pin, archive, trash, tags, new ones; not
             those that only got a message.
         messages_in: Conversations whose tree or visible path changed.
-        turns_completed: Exchanges that have just become complete; they wake workers.
+        turns_ended: Exchanges that have just ended, with a whole reply or not; they wake workers.
         exchanges: Exchanges whose record changed: status, usage, problem or stored prompt.
         settings: Keys of `appconfig`.
         providers: Names of providers added, changed or removed.
@@ -31,7 +31,7 @@ class ChangeSet:
 
     conversations: frozenset[ConversationId] = frozenset()
     messages_in: frozenset[ConversationId] = frozenset()
-    turns_completed: frozenset[ExchangeId] = frozenset()
+    turns_ended: frozenset[ExchangeId] = frozenset()
     exchanges: frozenset[ExchangeId] = frozenset()
     settings: frozenset[str] = frozenset()
     providers: frozenset[str] = frozenset()

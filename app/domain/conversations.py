@@ -222,6 +222,11 @@ class Exchange:
     problem: Problem | None = None
     uid: str = ""
 
+    @property
+    def ended_at(self) -> datetime:
+        """When it was completed; its start if it was killed before a reply came."""
+        return self.completed_at or self.started_at
+
 
 @dataclass(frozen=True, slots=True)
 class RecallChoice:

@@ -206,13 +206,15 @@ class TurnMarkdown:
     """The question and the answer of a turn as Markdown; either may be empty.
 
     `files` are the names and texts of attached files, whose words are not those of either side. `day` is
-    the one it was asked on, as for a model; "" where it does not matter.
+    the one it was asked on, as for a model; "" where it does not matter. An answer that is cut off ends
+    with an ellipsis.
     """
 
     asked: str
     answered: str
     files: tuple[tuple[str, str], ...] = ()
     day: str = ""
+    is_cut_off: bool = False
 
 
 def turn_markdown(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnMarkdown:

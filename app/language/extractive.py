@@ -112,7 +112,8 @@ def summarize_exchange(turn: TurnMarkdown) -> str:
     ]
     if parts[0] and answered is not None and _is_pleasantry(sentences[answered]):
         del parts[1]
-    return _joined(parts, EXCHANGE_LIMIT_CHARS)
+    text = _joined(parts, EXCHANGE_LIMIT_CHARS)
+    return f"{text} …" if turn.is_cut_off and not text.endswith("…") else text
 
 
 def conversation_sentences(turns: Sequence[TurnMarkdown]) -> Sequence[Sentence]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 IsCancelled = Callable[[], bool]
-CONVERSATIONS = frozenset(("turns_completed", "conversations", "providers"))
+CONVERSATIONS = frozenset(("turns_ended", "conversations", "providers"))
 ActiveEmbedder = Callable[[], Embedder]  # raises KnownError while there is none
 
 
@@ -177,7 +177,7 @@ class PrefetchingJob(Job[Item, Result]):
 
     def note(self, changed: ChangeSet) -> None:
         """Have the list fetched again after an exchange, and after a change of a setting."""
-        if changed.turns_completed or changed.settings & self.wakes_on:
+        if changed.turns_ended or changed.settings & self.wakes_on:
             self.is_outdated = True
 
 

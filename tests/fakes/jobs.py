@@ -98,7 +98,7 @@ class ListJob(Job[int, tuple[int, ...]]):
     """
 
     name = WorkerName.EXCHANGE_SUMMARIZER
-    wakes_on = frozenset(("turns_completed",))
+    wakes_on = frozenset(("turns_ended",))
 
     def __init__(self, store: Store, items: Sequence[int], pace: Pace | None = None) -> None:
         self._store = store

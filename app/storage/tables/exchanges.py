@@ -84,8 +84,8 @@ def _exchange(batch: Batch, change: ExchangePut) -> None:
     batch.rows["exchange_message"][exchange.id] = exchange.message_ids
     batch.announce("exchanges", exchange.id)
     batch.announce("messages_in", exchange.conversation_id)
-    if exchange.status is ExchangeStatus.COMPLETED:
-        batch.announce("turns_completed", exchange.id)
+    if exchange.status is not ExchangeStatus.RUNNING:
+        batch.announce("turns_ended", exchange.id)
 
 
 def _write(connection: Connection, batch: Batch, state: State) -> None:

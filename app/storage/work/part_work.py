@@ -2,15 +2,15 @@
 
 A part holds the turns of one conversation that lack a summary, were not read for facts, or came
 after the conversation's summary, oldest first. What a summary covers is told by its stamp: how many
-exchanges it was made from and when the last one was completed.
+exchanges it was made from and when the last one ended.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
-from app.domain.conversations import Conversation, Exchange, ExchangeStatus
+from app.domain.conversations import Conversation, Exchange
 from app.domain.ids import ConversationId
 from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
@@ -23,15 +23,16 @@ from app.storage.work.extraction_work import EXTRACTIONS, ExchangeToRead, exchan
 from app.storage.work.queue import POSTPONED, SUMMARIES, WorkQuery, regeneration_values
 from app.storage.work.summary_work import (
     CONVERSATION_SUMMARIES,
+    ENDED_AT,
     EXCHANGE_SUMMARIES,
     IS_CURRENT,
     NO_TEXT,
     exchange_texts,
+    stamp_of,
 )
 
 _CHARS = 12_000  # of a message
 _MOST_TURNS = 60
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +157,8 @@ def _unread(cursor: Connection, wanted: WantedResults, *, of_all: bool) -> set[t
 # The turns that `_summary` does not cover.
 _NOT_COVERED = (
     "WITH turn AS (SELECT conversation_id AS own, id, row_number() OVER (PARTITION BY conversation_id "
-    "ORDER BY coalesce(epoch_us(completed_at), 0), id) AS place, "
-    "place || ':' || coalesce(epoch_us(completed_at), 0) AS stamp "
-    "FROM exchange WHERE status = 'completed'), "
+    f"ORDER BY {ENDED_AT}, id) AS place, place || ':' || epoch_us({ENDED_AT}) AS stamp "
+    "FROM exchange WHERE status <> 'running'), "
     "covered AS (SELECT own, max(place) AS count FROM turn JOIN summary d "
     "ON d.kind = 'conversation' AND d.source_id = own AND d.source_hash = stamp "
     f"AND {IS_CURRENT} GROUP BY own) "
@@ -172,10 +172,8 @@ def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> Co
         conversation_of, cursor.select_in("conversation", CONVERSATION_COLUMNS, [conversation_id])
     )
     condition = "conversation_id = ? AND status <> 'running'"
-    ended = exchanges_where(cursor, condition, [conversation_id])
-    exchanges = [each for each in ended if each.status is ExchangeStatus.COMPLETED]
-    exchanges.sort(key=lambda each: (each.completed_at or _EPOCH, each.id))
-    ended.sort(key=lambda each: (each.completed_at or each.started_at, each.id))
+    exchanges = exchanges_where(cursor, condition, [conversation_id])
+    exchanges.sort(key=lambda each: (each.ended_at, each.id))
     missing: dict[WorkQuery, dict[int, str]] = {}
     for work, least in wanted.queries.items():
         stamps = f"{work.item}, t.stamp"
@@ -184,7 +182,7 @@ def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> Co
     needs_summary = bool(missing.get(CONVERSATION_SUMMARIES))
     summary, count = _summary(cursor, head, exchanges)
     covered: dict[int, str] = {
-        exchange.id: _stamp(place, exchange)
+        exchange.id: stamp_of(place + 1, exchange.ended_at)
         for place, exchange in enumerate(exchanges)
         if needs_summary and place >= count
     }
@@ -195,7 +193,7 @@ def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> Co
     )
     lines = missing.get(EXCHANGE_SUMMARIES, {})
     facts = missing.get(EXTRACTIONS, {})
-    unread = [each for each in ended if each.id in {*covered, *lines, *facts}][:_MOST_TURNS]
+    unread = [each for each in exchanges if each.id in {*covered, *lines, *facts}][:_MOST_TURNS]
     return ConversationPart(
         conversation=head,
         summary=summary,
@@ -220,13 +218,10 @@ def _summary(
     )
     text, stamp = row or ("", "0:0")
     count = int(stamp.partition(":")[0])
-    is_prefix = 0 < count <= len(exchanges) and _stamp(count - 1, exchanges[count - 1]) == stamp
+    is_prefix = (
+        0 < count <= len(exchanges) and stamp_of(count, exchanges[count - 1].ended_at) == stamp
+    )
     return (text, count) if is_prefix else ("", 0)
-
-
-def _stamp(place: int, exchange: Exchange) -> str:
-    at = exchange.completed_at or _EPOCH
-    return f"{place + 1}:{(at - _EPOCH) // timedelta(microseconds=1)}"
 
 
 def _turns(

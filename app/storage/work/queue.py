@@ -195,5 +195,4 @@ EXCHANGES = (
     f"JOIN {EXCHANGE_STAMPS} t ON t.exchange_id = i.id"
 )
 """Exchanges i with their size and stamp; messages change only by being forgotten."""
-COMPLETED = f"WHERE i.status = 'completed' AND {VISIBLE} AND t.size >= $size"
 ENDED = f"WHERE i.status <> 'running' AND {VISIBLE} AND t.size >= $size"

@@ -2,12 +2,12 @@
 
 An exchange or a conversation lacks a summary when the latest one is missing or was made from other
 content, told by the stamp in `SummaryPut.source_hash`: of an exchange, which messages it has; of a
-conversation, how many exchanges are completed and when the last one was; and of both, how many messages
+conversation, how many exchanges have ended and when the last one did; and of both, how many messages
 were forgotten.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 
@@ -22,8 +22,8 @@ from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import blocks_of, exchanges_where, shown_path
 from app.storage.work.queue import (
-    COMPLETED,
     COUNTS_BY_MAKER,
+    ENDED,
     EXCHANGE_STAMPS,
     EXCHANGES,
     SUMMARIES,
@@ -41,7 +41,8 @@ def exchange_texts(
 ) -> dict[int, TurnMarkdown]:
     """Return both sides of exchanges, each message cut to its head and tail.
 
-    Without written text, it is the names of attached files and the calls of tools.
+    Without written text, it is the names of attached files and the calls of tools. What there is of
+    a reply that was interrupted is cut off.
     """
     half = limit_chars // 2
     rows = cursor.rows(
@@ -63,7 +64,12 @@ def exchange_texts(
         for each, (asked, answered) in sides.items()
     }
     silent = [each for each in exchange_ids if texts.get(each, NO_TEXT) == NO_TEXT]
-    return texts | (_texts_of_blocks(cursor, silent, limit_chars) if silent else {})
+    texts |= _texts_of_blocks(cursor, silent, limit_chars) if silent else {}
+    rest = "AND status = 'interrupted'"
+    for each in cursor.column_in("exchange", "id", exchange_ids, rest=rest) & texts.keys():
+        if answered := texts[each].answered:
+            texts[each] = replace(texts[each], answered=f"{answered} …", is_cut_off=True)
+    return texts
 
 
 def _texts_of_blocks(
@@ -107,7 +113,7 @@ class Unsummarized:
 class Summarizable:
     """What may be summarized at the moment of saving, on the writer thread.
 
-    `ids` exist, are completed, not private, not in the trash, and have got no current summary
+    `ids` exist, have ended, are not private, not in the trash, and have got no current summary
     meanwhile, from the user for example. `passages` are the summary passages of each so far; `tagged`
     are the conversations with tags.
     """
@@ -135,14 +141,15 @@ def _query(kind: str, items: str, item: str, wanted: str, order: str) -> WorkQue
     )  # fmt: skip
 
 
+ENDED_AT = "coalesce(completed_at, started_at)"  # as `Exchange.ended_at`
 CONVERSATION_STAMPS = (
     "(SELECT conversation_id, count(*) - sum(forgotten) AS size, count(*) - sum(forgotten) || ':' || "
-    "coalesce(epoch_us(max(completed_at)), 0) || CASE WHEN max(forgotten) = 1 THEN ':' || "
-    "sum(forgotten) ELSE '' END AS stamp FROM (SELECT conversation_id, completed_at, 0 AS forgotten "
-    "FROM exchange WHERE status = 'completed' UNION ALL SELECT conversation_id, NULL, 1 "
+    "coalesce(epoch_us(max(ended_at)), 0) || CASE WHEN max(forgotten) = 1 THEN ':' || "
+    f"sum(forgotten) ELSE '' END AS stamp FROM (SELECT conversation_id, {ENDED_AT} AS ended_at, "
+    "0 AS forgotten FROM exchange WHERE status <> 'running' UNION ALL SELECT conversation_id, NULL, 1 "
     "FROM forgotten_message) GROUP BY conversation_id HAVING count(*) > sum(forgotten))"
 )
-EXCHANGE_SUMMARIES = _query("exchange", EXCHANGES, "i.id", COMPLETED, "i.id DESC")
+EXCHANGE_SUMMARIES = _query("exchange", EXCHANGES, "i.id", ENDED, "i.id DESC")
 CONVERSATION_SUMMARIES = _query(
     "conversation",
     f"FROM conversation c JOIN {CONVERSATION_STAMPS} t ON t.conversation_id = c.id",
@@ -165,9 +172,13 @@ def exchange_stamp(exchange: Exchange) -> str:
 
 def conversation_stamp(exchanges: Iterable[Exchange]) -> str:
     """Return the stamp of a conversation that has these exchanges, of which nothing was forgotten."""
-    completed = [each for each in exchanges if each.status is ExchangeStatus.COMPLETED]
-    last = max((each.completed_at or _EPOCH for each in completed), default=_EPOCH)
-    return f"{len(completed)}:{(last - _EPOCH) // timedelta(microseconds=1)}"
+    ended = [each for each in exchanges if each.status is not ExchangeStatus.RUNNING]
+    return stamp_of(len(ended), max((each.ended_at for each in ended), default=_EPOCH))
+
+
+def stamp_of(count: int, last: datetime) -> str:
+    """Return the stamp of a conversation of so many exchanges, the last of which ended then."""
+    return f"{count}:{(last - _EPOCH) // timedelta(microseconds=1)}"
 
 
 def present_stamp(cursor: Connection, kind: str, source_id: int) -> str:
@@ -284,7 +295,7 @@ def _conversations(cursor: Connection, ids: list[int]) -> _Heads:
     for head in map(conversation_of, cursor.select_in("conversation", CONVERSATION_COLUMNS, ids)):
         every = exchanges.get(head.id, ())
         path = shown_path(head, every) or every
-        ended = [each.id for each in path if each.status is ExchangeStatus.COMPLETED]
+        ended = [each.id for each in path if each.status is not ExchangeStatus.RUNNING]
         source = SummarySource(head.id, None, head.updated_at)
         last, most = len(ended) - 1, min(len(ended), _CONVERSATION_READS_TURNS)
         # Evenly spread, the first and the last among them.

@@ -341,7 +341,7 @@ def _pieces(number: int, turn: PartTurn, room_tokens: int) -> Iterator[Quoted]:
     for is_quoted, piece in _divided(asked):
         yield Quoted(f"{at}, {'quoted by the user' if is_quoted else 'user'}", piece)
     if answered.strip():
-        yield Quoted(f"{at}, assistant", answered)
+        yield Quoted(f"{at}, assistant{', cut off' * turn.text.is_cut_off}", answered)
 
 
 def _known_line(fact: Fact) -> str:

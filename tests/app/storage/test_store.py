@@ -191,7 +191,7 @@ def test_listeners_can_read_the_change_and_a_failing_one_stops_nobody(store: Sto
     store.save(DARK)
     first, second = heard
     assert first.conversations == first.messages_in == {whole.conversation.id}
-    assert first.turns_completed == first.exchanges == {whole.exchanges[0].id}
+    assert first.turns_ended == first.exchanges == {whole.exchanges[0].id}
     assert first.passages
     assert second == ChangeSet(settings=frozenset({"theme"}))
     assert seen == [1, 1, 1]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -184,18 +184,42 @@ def test_a_new_turn_is_sent_alone_with_the_summary_so_far(bench: Bench) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("status", [ExchangeStatus.INTERRUPTED, ExchangeStatus.FAILED])
-def test_what_the_user_says_is_learned_although_the_reply_was_not_finished(
-    bench: Bench, status: ExchangeStatus
+@pytest.mark.parametrize("has_model", [True, False], ids=["with a model", "without"])
+@pytest.mark.parametrize("ended_at", [AT, None], ids=["stopped", "killed before the reply"])
+def test_a_turn_counts_although_its_reply_was_not_finished(
+    bench: Bench, has_model: bool, ended_at: datetime | None
 ) -> None:
-    first, last = add_conversation(bench.store, "I sail.", ROME).exchanges
-    bench.store.save(ExchangePut(replace(last, status=status)))
-    bench.asker.replies_with(part_answer(said("The user lives in Rome.", ROME, 2)))
+    """The killed one has no time at which it ended, and sorts by its start."""
+    talk = add_conversation(bench.store, "I sail.", (ROME, "Rome has seven hills, and the"))
+    own, (first, last) = talk.conversation.id, talk.exchanges
+    ids = last.message_ids if ended_at else last.message_ids[:1]
+    status = ExchangeStatus.INTERRUPTED
+    changed = replace(last, status=status, completed_at=ended_at, message_ids=ids)
+    bench.store.save(ExchangePut(changed))
+    if has_model:
+        bench.asker.replies_with(part_answer(said("The user lives in Rome.", ROME, 2)))
+    else:
+        bench.asker.model = ""
     statuses = bench.run()
     assert [fact.exchange_id for fact in bench.facts().values()] == [last.id]
-    assert {each.total for each in statuses.values()} == {1, 2}
-    assert list(bench.summaries("exchange")) == [first.id]
-    assert bench.run()[FACTS].completed == 2, "read once"
+    assert {name: (each.done, each.total) for name, each in statuses.items()} == {
+        CONVERSATIONS: (1, 1), EXCHANGES: (2, 2), FACTS: (2, 2)
+    }  # fmt: skip
+    assert bench.summaries("exchange").keys() == {first.id, last.id}
+    if has_model:
+        (sent,) = bench.sent()
+        assert ("assistant, cut off]\nRome has" in sent) is (ended_at is not None)
+        assert sent.count("cut off") == (ended_at is not None)
+    else:
+        assert "Rome" in bench.summaries("conversation")[own]
+        lines = bench.summaries("exchange")
+        assert lines[last.id] == f"{ROME} Rome has seven hills, and the …" if ended_at else ROME
+        assert "…" not in lines[first.id]
+    bench.run()
+    go_on(bench.store, talk.conversation, changed, "And I row.")
+    bench.run()
+    read = [ROME in each for each in bench.sent()]
+    assert read == [True, False] * has_model, "read once, and then only what is new"
 
 
 @pytest.mark.parametrize(

@@ -162,15 +162,15 @@ def test_what_grew_is_summarized_again_and_the_old_passage_removed(bench: Bench)
     assert count_rows(bench.store, "summary", "kind = 'conversation'") == 2  # the earlier is kept
 
 
-def test_private_deleted_and_incomplete_work_is_skipped(bench: Bench) -> None:
+def test_private_deleted_and_running_work_is_skipped(bench: Bench) -> None:
     add_conversation(bench.store, "secret", private=True)
     trashed = add_conversation(bench.store, "rubbish")
     bench.store.save(ConversationEdited(trashed.conversation.id, deleted_at=AT))
     for status in ExchangeStatus:
         talk = add_conversation(bench.store, status.value)
         bench.store.save(ExchangePut(replace(talk.exchanges[0], status=status)))
-    assert bench.done() == [(1, 1), (1, 1)]
-    assert set(bench.summarizer.read) == {"completed"}
+    assert bench.done() == [(3, 3), (3, 3)]
+    assert set(bench.summarizer.read) == {"completed", "interrupted", "failed"}
     bench.store.save(ConversationEdited(trashed.conversation.id, restored=True))
     bench.run()
     assert bench.summarizer.read.count("rubbish") == 2
