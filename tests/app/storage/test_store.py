@@ -209,6 +209,15 @@ def test_a_message_is_no_change_of_its_conversation_and_a_title_or_branch_is(sto
     assert [each.messages_in for each in heard] == [{here}] * 3
 
 
+@pytest.mark.parametrize("status", ExchangeStatus)
+def test_a_turn_ends_with_a_whole_reply_or_without(store: Store, status: ExchangeStatus) -> None:
+    (exchange,) = add_conversation(store, "one").exchanges
+    heard: list[ChangeSet] = []
+    store.subscribe(heard.append)
+    store.save(ExchangePut(replace(exchange, status=status)))
+    assert [len(each.turns_ended) for each in heard] == [status is not ExchangeStatus.RUNNING]
+
+
 def test_work_between_writes_and_derived_rows_stay_out_of_the_journal(store: Store) -> None:
     assert store.on_writer(threading.current_thread).result().name == "writer"
     with pytest.raises(ZeroDivisionError):
