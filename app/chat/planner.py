@@ -205,7 +205,10 @@ class Planner:
         message = self._message(conversation, parent_id, Role.USER, blocks, at)
         own = edited.message_ids[:place]
         exchange = self._sibling(conversation, edited, (*own, message.id), at)
-        changes = (_shows(conversation, message.id, at), MessagesAdded((message,)))
+        shows = _shows(conversation, message.id, at)
+        if not own and len(path) == 1 and not conversation.private:  # the beginning is replaced
+            shows = replace(shows, title=_title_of(blocks), title_origin=TitleOrigin.FIRST_WORDS)
+        changes = (shows, MessagesAdded((message,)))
         return self._plan(conversation, exchange, path[:-1], (*before, message), changes)
 
     def regenerate(self, exchange_id: ExchangeId, model: str | None = None) -> ExchangePlan:

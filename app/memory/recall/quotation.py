@@ -141,6 +141,8 @@ def _units(text: str) -> list[_Span]:
                 found[inside] = [
                     (replace(unit, needs=ends), at, to) for unit, at, to in found[inside]
                 ]
+                unit, at, to = found[opening]  # alone it would be the fence of nothing
+                found[opening] = (replace(unit, needs=(*ends, min(opening + 1, ends[1]))), at, to)
         elif _TABLE_ROW.match(bare):
             found.append((QuoteUnit(bare.strip(), number, table), start, end))
             if len(table) < 2:

@@ -266,11 +266,24 @@ def test_regenerating_and_editing_make_branches(chat_with: MakeChat) -> None:
     chat.say("Q2", own)
     edited = end_of(chat.loop.edit(first.id, first.message_ids[0], (Text("Q1 again"),)))
     assert (edited.turn_number, chat.texts(own)) == (0, ["Q1 again", "A4"])
+    assert chat.library.open(own).conversation.title == "Q1 again"
     chat.library.switch_branch(first.id)
     assert chat.texts(own) == ["Q1", "A1", "Q2", "A3"]
     fork = chat.library.fork(first.id)
     assert chat.texts(fork) == ["Q1", "A1"]
     assert chat.texts(own) == ["Q1", "A1", "Q2", "A3"]
+
+
+def test_an_edit_changes_no_title_but_the_one_made_of_the_first_words(chat_with: MakeChat) -> None:
+    chat = chat_with(*(says("A") for _ in range(7)))
+    for title, more in (("Mine", {"title": "Mine"}), ("Private conversation", {"private": True})):
+        first = chat.say("Q1", **more)
+        end_of(chat.loop.edit(first.id, first.message_ids[0], (Text("Q2"),)))
+        assert chat.library.open(first.conversation_id).conversation.title == title
+    own = chat.say("Q1").conversation_id
+    later = chat.say("Q2", own)
+    end_of(chat.loop.edit(later.id, later.message_ids[0], (Text("Q3"),)))
+    assert chat.library.open(own).conversation.title == "Q1"
 
 
 def test_another_model_answers_once_and_the_conversation_keeps_its_own(chat_with: MakeChat) -> None:

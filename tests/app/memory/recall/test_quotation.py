@@ -47,7 +47,7 @@ def test_a_text_is_divided_into_sentences_rows_and_lines() -> None:
     [("The harbour", "The harbour is old. …"),
      ("Dr. Brandt", "… Dr. Brandt lives there, e.g. in winter!\n…"),
      ("| south", "…\n| Ferry | Price |\n|---|---|\n…\n| south | 9 euros |\n…"),
-     ("Sit left", "… Sit left.\n…"), ("ferry --south", "…\n```sh\n…\nferry --south\n```\n…"),
+     ("Sit left", "… Sit left.\n…"), ("```sh", "…\n```sh\nferry --north\n…\n```\n…"), ("ferry --south", "…\n```sh\n…\nferry --south\n```\n…"),
      ("値段", "…値段は十二ユーロです。")],
 )  # fmt: skip
 def test_an_excerpt_keeps_structure_and_marks_what_is_left_out(chosen: str, expected: str) -> None:
