@@ -20,6 +20,7 @@ from app.language.statements.patterns import (
     LATIN,
     UNSPACED,
     Patterns,
+    corrections_of,
     end_of_date,
     patterns_of,
     slots_of,
@@ -135,18 +136,18 @@ def extract_statements(
         for made in _of_sentence(sentence, _languages(sentence, text)):
             found.pop(made.subject or made.text.casefold(), None)
             found[made.subject or made.text.casefold()] = made
-    if not found and before and _corrects(text):
+    if not found and before and is_correction(text):
         said = [each for each in extract_statements(before, earlier) if each.text]
         found = {each.text: _corrected(each, text) for each in said[-1:]}
     return tuple(found.values())[:_MOST_FACTS]
 
 
-def _corrects(text: str) -> bool:
-    """Return whether a message is short and begins as corrections do."""
+def is_correction(text: str) -> bool:
+    """Return whether a message is short and begins as those that correct the one before."""
     said = text.strip().rstrip(_CLOSING)
     if not said or len(said) > _MOST_OF_A_CORRECTION_CHARS or "\n" in said or "?" in said:
         return False
-    return any(patterns_of(each).corrections.match(said) for each in _languages(said, said))
+    return any(corrections_of(each).match(said) for each in _languages(said, said))
 
 
 def _corrected(statement: Statement, correction: str) -> Statement:

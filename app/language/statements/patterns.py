@@ -69,7 +69,6 @@ class Patterns:
         texts: A message that hands over a text or an exercise, or takes back what it says.
         supposed: A message whose rest is supposed.
         closings: The end of a letter.
-        corrections: A message that corrects what the one before it says.
     """
 
     language: str
@@ -88,7 +87,6 @@ class Patterns:
     texts: re.Pattern[str]
     supposed: re.Pattern[str]
     closings: re.Pattern[str]
-    corrections: re.Pattern[str]
 
 
 @cache
@@ -114,8 +112,14 @@ def patterns_of(language: str) -> Patterns:
         texts=_compiled("|".join(given["texts"])),
         supposed=_compiled(given["supposed"]),
         closings=_compiled(rf"^\s*{given['closings']}\W*$"),
-        corrections=_compiled(_filled(given["corrections"], {"day": rf"(?:{_names_in(MONTHS, WEEKDAYS)})\b"})),
     )  # fmt: skip
+
+
+@cache
+def corrections_of(language: str) -> re.Pattern[str]:
+    """Return what a message begins with that corrects the one before it."""
+    day = rf"(?:{_names_in(MONTHS, WEEKDAYS)})\b"
+    return _compiled(_filled(_read(language)["corrections"], {"day": day}))
 
 
 @cache

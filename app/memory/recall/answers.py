@@ -155,12 +155,14 @@ def _of_file_shown(name: str, text: str) -> str:
 def _read(
     passages: Passages, found: Sequence[SearchResult], prepared: PreparedQuery | None
 ) -> Iterator[tuple[SearchResult, list[_SideText]]]:
-    """Yield the results that still exist with their texts."""
+    """Yield the results that still exist, and were not corrected, with their texts."""
     shown = passages.shown(each.passage_id for each in found)
     for each in found:
         if each.passage_id not in shown:
             continue
-        _, text = shown[each.passage_id]
+        place, text = shown[each.passage_id]
+        if place.is_corrected:
+            continue
         parts = [part for part in text.said if part.text or part.shown]
         is_turn = each.kind is PassageKind.TURN
         pieces = [

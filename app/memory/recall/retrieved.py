@@ -4,14 +4,14 @@ The state of one retrieval: what it was asked for, what it found so far, and the
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
 from app.domain.conversations import Role
 from app.domain.errors import Cancelled, KnownError
-from app.domain.ids import ConversationId, PartId, PassageId, passage_id_of
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PartId, PassageId, passage_id_of
 from app.domain.passages import Passage, PassagePart, PassageText
 from app.domain.recall import (
     MatchScore,
@@ -30,6 +30,7 @@ from app.domain.text import one_line, sanitize
 from app.domain.translation import tr_noop
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
+from app.language.statements.extraction import is_correction
 from app.memory.recall.quotation import quote_units
 from app.memory.recall.ranking import PreparedQuery, with_feedback_and_age
 from app.storage.tables.facts import KnownFact
@@ -87,6 +88,35 @@ def retrieved_messages(
             )
         )
     return made
+
+
+def ordered_exchanges(
+    found: Iterable[tuple[Ranked, Passage]],
+    made: Mapping[PassageId, RetrievedExchange],
+    corrections: Mapping[PassageId, PartId],
+) -> tuple[RetrievedExchange, ...]:
+    """Return the turns that exist, each with the one that corrects it behind it.
+
+    Of branches that share the message found, the best.
+    """
+    kept: dict[MessageId | ExchangeId, RetrievedExchange] = {}
+    for _, head in found:
+        behind = [passage_id_of(corrections[head.id])] if head.id in corrections else []
+        for each in (made[own] for own in (head.id, *behind) if own in made):
+            kept.setdefault(each.message_id or each.exchange_id, each)
+    return tuple(kept.values())
+
+
+def with_corrections(
+    ranked: Iterable[Ranked], corrections: Mapping[PassageId, PartId]
+) -> list[Ranked]:
+    """Return a ranking in which what corrects a turn is behind it, as relevant."""
+    placed: dict[PartId, Ranked] = {}
+    for each in ranked:
+        placed.setdefault(each.part_id, each)
+        if (behind := corrections.get(passage_id_of(each.part_id))) is not None:
+            placed.setdefault(behind, replace(each, part_id=behind))
+    return list(placed.values())
 
 
 def _best_piece(prepared: PreparedQuery, part: PassagePart) -> tuple[str, str]:
@@ -213,6 +243,24 @@ class Retrieval:
         """Return a ranking without what the request quotes; that is ranked with the rest before."""
         quoted = self.segment.quoted
         return [each for each in ranked if passage_id_of(each.part_id) not in quoted]
+
+    def corrections(
+        self, passages: Passages, turns: Iterable[PassageId]
+    ) -> Mapping[PassageId, PartId]:
+        """Return, by turn, the message after it, where that corrects what was said. Blocking.
+
+        Not what the request quotes, and nothing refused.
+        """
+        left_out = refused(self.verdicts)
+        return {
+            text.id: after.id
+            for text in passages.texts(turns)
+            for after in text.after[:1]
+            if after.role is Role.USER
+            and is_correction(after.text)
+            and passage_id_of(after.id) not in left_out
+            and passage_id_of(after.id) not in self.segment.quoted
+        }
 
     def with_feedback(
         self,

@@ -5,21 +5,19 @@ left out; `app.memory.context` decides what is sent.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, islice
 
 from app.domain.conversations import ANY_RECALL, RecallChoice
 from app.domain.errors import MemoryOff
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, passage_id_of
+from app.domain.ids import ConversationId, PassageId, passage_id_of
 from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.domain.recall import (
     RecallSettings,
     RetrievalResult,
     RetrievedConversation,
-    RetrievedExchange,
-    RetrievedMessage,
     SegmentContext,
     Verdict,
     is_recall_on,
@@ -44,10 +42,12 @@ from app.memory.recall.retrieved import (
     SPARE,
     Retrieval,
     match_score,
+    ordered_exchanges,
     quotable,
     refused,
     retrieved_exchanges,
     retrieved_messages,
+    with_corrections,
     with_pins,
     with_spare,
 )
@@ -297,6 +297,11 @@ class RecallService:
         taken = settings.rag_conversation_limit * exchanges
         history = turns[: with_spare(settings.rag_history_limit, taken)]
         wanted = {head.id: each for group in (*of_each.values(), history) for each, head in group}
+        corrections = retrieval.corrections(self._passages, wanted)
+        for own, part in corrections.items():
+            known = wanted.get(passage_id_of(part), wanted[own])
+            if known.relevance <= wanted[own].relevance:
+                wanted[passage_id_of(part)] = replace(wanted[own], part_id=part)
         made = retrieved_exchanges(self._passages, prepared, wanted, verdicts)
         conversations = self._reads.talks(
             {*best_finds, *(each.conversation_id for each in made.values())}
@@ -311,12 +316,12 @@ class RecallService:
                     started_at=talk.started_at,
                     summary=quotable(prepared, [talk.summary], 1.0)[0] if talk.summary else (),
                     exchange_count=talk.exchange_count,
-                    exchanges=_retrieved(of_each[conversation_id], made),
+                    exchanges=ordered_exchanges(of_each[conversation_id], made, corrections),
                 )
                 for conversation_id, first in best_finds.items()
                 if (talk := conversations.get(conversation_id))
             ),
-            history=_retrieved(history, made),
+            history=ordered_exchanges(history, made, corrections),
             titles={each: head.title for each, head in conversations.items()},
         )
 
@@ -356,12 +361,12 @@ class RecallService:
         alone = replace(prepared, in_context=None)  # the last turns would find themselves
         ranked = retrieval.unquoted(self._without_repeats(alone, scope))
         kept = retrieval.with_feedback(ranked[:_CONSIDERED], {})
-        found: list[RetrievedMessage] = []
         wanted = retrieval.settings.auto_rag_top_k + SPARE
-        for each in retrieved_messages(self._passages, alone, kept, retrieval.verdicts):
-            if each.message_id not in retrieval.segment.held and len(found) < wanted:
-                found.append(each)
-        retrieval.found = replace(retrieval.found, earlier=tuple(found))
+        first = {passage_id_of(each.part_id) for each in kept[:wanted]}
+        kept = with_corrections(kept, retrieval.corrections(self._passages, first))
+        messages = retrieved_messages(self._passages, alone, kept, retrieval.verdicts)
+        found = [each for each in messages if each.message_id not in retrieval.segment.held]
+        retrieval.found = replace(retrieval.found, earlier=tuple(found[:wanted]))
 
     def _without_repeats(self, prepared: PreparedQuery, scope: SearchScope) -> list[Ranked]:
         """Return a ranking without non-answers to the same question and near duplicates."""
@@ -386,14 +391,3 @@ class RecallService:
 
 
 _Find = tuple[Ranked, Passage]
-
-
-def _retrieved(
-    found: Iterable[_Find], made: Mapping[PassageId, RetrievedExchange]
-) -> tuple[RetrievedExchange, ...]:
-    """Return the turns that exist; of branches that share the message found, the best."""
-    kept: dict[MessageId | ExchangeId, RetrievedExchange] = {}
-    for _, head in found:
-        if (each := made.get(head.id)) is not None:
-            kept.setdefault(each.message_id or each.exchange_id, each)
-    return tuple(kept.values())

@@ -95,13 +95,40 @@ def test_a_question_that_was_corrected_is_not_recalled_beside_its_correction(
 
     def recalled(leaf: int) -> set[str]:
         library.edit(library.about_cat, visible_leaf_id=leaf)
-        return {said_in(each, is_user=True) for each in library.recall(WHO).history}
+        found = {said_in(each, is_user=True) for each in library.recall(WHO).history}
+        answers = AnswerFinder(library.store, library.service).find(WHO, 9, {PassageKind.TURN})
+        told = {each.question for each in answers}
+        assert told & {CAT, corrected} == found & {CAT, corrected}
+        return found
 
     assert talk.visible_leaf_id is not None
     assert recalled(edited.message_ids[-1]) & {CAT, corrected} == {corrected}
     assert recalled(talk.visible_leaf_id) & {CAT, corrected} == {CAT}
     both = recalled(again.message_ids[-1])
     assert {CAT, corrected} <= both, "another question corrects nothing"
+
+
+def test_what_corrects_a_turn_comes_behind_it_as_relevant(library: RecallLibrary) -> None:
+    comes, fixed = "The plumber comes on Monday at nine.", "no, it is Tuesday, sorry"
+    talk = add_conversation(
+        library.store,
+        (comes, "Noted."),
+        (fixed, "I see."),
+        "Which tap is best?",
+        "How do tides work?",
+    )
+    question = "When does the plumber come?"
+    turn, behind = library.recall(question).history[:2]
+    assert [said_in(each, is_user=True) for each in (turn, behind)] == [comes, fixed]
+    assert behind.match.relevance == turn.match.relevance
+    segment = segment_of(talk)
+    first, second, *_ = library.recall(question, talk.conversation.id, segment).earlier
+    assert (first.text, second.text) == (comes, fixed)
+    assert second.match.relevance == first.match.relevance
+    quoted = replace(segment, quoted=frozenset({second.match.passage_id}))
+    assert fixed not in [each.text for each in library.recall(question, segment=quoted).earlier]
+    library.feedback.give(second.match.passage_id, Verdict.NEVER)
+    assert fixed not in [each.text for each in library.recall(question, segment=segment).earlier]
 
 
 def test_a_summary_takes_no_relevance_from_the_turns_it_summarizes(library: RecallLibrary) -> None:
