@@ -210,7 +210,7 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
         known.language in UNSPACED and said.endswith(_ASKING_END)
     )
     bare = said[found.end() :] if (found := known.leads.match(said)) else said
-    if not asks and not known.reported.search(said) and (whole := _whole(bare, known)):
+    if not known.reported.search(said) and (whole := _whole(bare, known, asks=asks)):
         yield whole
         return
     if known.unsure.search(said):
@@ -292,9 +292,12 @@ def _clause_end(
     return len(said), ""
 
 
-def _whole(sentence: str, known: Patterns) -> Statement | None:
-    """Return what the writer asks to remember, a standing instruction, or a decision."""
-    for slot in _WHOLE_ORDER:
+def _whole(sentence: str, known: Patterns, *, asks: bool) -> Statement | None:
+    """Return what the writer asks to remember, a standing instruction, or a decision.
+
+    Of a sentence that `asks` only the former, if it is a statement: "Can you remember that I live in Rome?"
+    """
+    for slot in ("remember",) if asks else _WHOLE_ORDER:
         for pattern in slots_of(known.language).get(slot, ()):
             if (match := pattern.match(sentence)) is None:
                 continue
@@ -305,7 +308,7 @@ def _whole(sentence: str, known: Patterns) -> Statement | None:
                 return _statement(slot, match, sentence, value)
             inner = next(iter(_statements(value, known)), None)
             text = sentence if known.is_verb_final else value
-            return inner or _statement(slot, match, text, value)
+            return inner or (None if asks else _statement(slot, match, text, value))
     return None
 
 
