@@ -100,23 +100,37 @@ def ordered_exchanges(
     Of branches that share the message found, the best.
     """
     kept: dict[MessageId | ExchangeId, RetrievedExchange] = {}
+    behind = {own: passage_id_of(part) for own, part in corrections.items()}
+    corrected = {correction: own for own, correction in behind.items()}
     for _, head in found:
-        behind = [passage_id_of(corrections[head.id])] if head.id in corrections else []
-        for each in (made[own] for own in (head.id, *behind) if own in made):
-            kept.setdefault(each.message_id or each.exchange_id, each)
+        first = corrected.get(head.id, head.id)
+        for passage in (first, behind.get(first)):
+            if passage is not None and (each := made.get(passage)) is not None:
+                kept.setdefault(each.message_id or each.exchange_id, each)
     return tuple(kept.values())
 
 
 def with_corrections(
-    ranked: Iterable[Ranked], corrections: Mapping[PassageId, PartId]
+    ranked: Sequence[Ranked], corrections: Mapping[PassageId, PartId]
 ) -> list[Ranked]:
     """Return a ranking in which what corrects a turn is behind it, as relevant."""
+    first: dict[PassageId, Ranked] = {}
+    for each in ranked:
+        first.setdefault(passage_id_of(each.part_id), each)
+    corrected = {passage_id_of(part): own for own, part in corrections.items()}
     placed: dict[PartId, Ranked] = {}
     for each in ranked:
+        own = corrected.get(passage_id_of(each.part_id), passage_id_of(each.part_id))
+        turn = first.get(own, each)
+        placed.setdefault(turn.part_id, turn)
+        if (behind := corrections.get(own)) is not None:
+            placed.setdefault(behind, replace(max(turn, each, key=_relevance), part_id=behind))
         placed.setdefault(each.part_id, each)
-        if (behind := corrections.get(passage_id_of(each.part_id))) is not None:
-            placed.setdefault(behind, replace(each, part_id=behind))
     return list(placed.values())
+
+
+def _relevance(ranked: Ranked) -> float:
+    return ranked.relevance
 
 
 def _best_piece(prepared: PreparedQuery, part: PassagePart) -> tuple[str, str]:

@@ -125,6 +125,15 @@ def test_what_corrects_a_turn_comes_behind_it_as_relevant(library: RecallLibrary
     first, second, *_ = library.recall(question, talk.conversation.id, segment).earlier
     assert (first.text, second.text) == (comes, fixed)
     assert second.match.relevance == first.match.relevance
+    words = "sorry, is it Tuesday?"
+    assert [said_in(each, is_user=True) for each in library.recall(words).history[:2]] == [
+        comes,
+        fixed,
+    ]
+    assert [each.text for each in library.recall(words, segment=segment).earlier[:2]] == [
+        comes,
+        fixed,
+    ]
     quoted = replace(segment, quoted=frozenset({second.match.passage_id}))
     assert fixed not in [each.text for each in library.recall(question, segment=quoted).earlier]
     library.feedback.give(second.match.passage_id, Verdict.NEVER)
