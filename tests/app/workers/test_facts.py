@@ -10,7 +10,7 @@ import pytest
 from app.domain.changes import ConversationEdited, ExchangePut, FactPut, MessagesAdded
 from app.domain.conversations import Exchange, ExchangeStatus, Message, Role, Text
 from app.domain.deletions import FactForgotten
-from app.domain.ids import new_uid
+from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
 from app.domain.passages import PassageKind
 from app.domain.records.facts import BY_PATTERNS, Fact
 from app.domain.text import content_hash
@@ -24,10 +24,11 @@ from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
-from app.storage.work.extraction_work import ExtractionWork
+from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork, MessageToRead
 from app.workers.board import WorkerBoard
 from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
+from app.workers.jobs.part_reader import read_by_patterns
 from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import (
@@ -130,6 +131,14 @@ def test_a_correction_in_the_next_message_takes_the_place_of_what_it_corrects(be
     execute(bench.store, "DELETE FROM extraction")
     assert bench.run().done == 6
     assert bench.texts() == {exam, home, NUTS}, "so it is when they are read again"
+
+
+def test_a_correction_may_be_in_the_same_turn() -> None:
+    texts = (OSLO, "Actually no, in Bergen.")
+    said = tuple(MessageToRead(MessageId(n), True, text, AT) for n, text in enumerate(texts))
+    exchange = ExchangeToRead(ExchangeId(1), ConversationId(1), "", said)
+    (found,) = read_by_patterns([exchange], lambda: False)
+    assert [(each.text, each.corrects) for each in found] == [(OSLO, ""), (" ".join(texts), OSLO)]
 
 
 def test_statements_read_out_of_order_end_where_the_next_began(bench: Bench) -> None:
