@@ -107,25 +107,19 @@ class Statement:
         text: "" says that the attribute no longer has the value.
         subject: The attribute that has one value at a time ("user: home"); "" for none.
         value: Its value, in lower case.
-        corrects: The text of the statement before that it corrects, which is part of its own.
     """
 
     text: str
     category: FactCategory
     subject: str
     value: str
-    corrects: str = ""
 
 
-def extract_statements(
-    text: str, earlier: Sequence[str] = (), before: str = ""
-) -> tuple[Statement, ...]:
+def extract_statements(text: str, earlier: Sequence[str] = ()) -> tuple[Statement, ...]:
     """Return the distinct statements of a user's message, in order.
 
     `earlier` are the beginnings of the messages before it in its conversation: a role play that
-    began there goes on. Of an attribute with one value the last one counts. A message without a
-    statement that corrects the user's message `before` states the last one of that, with its own
-    words behind it.
+    began there goes on. Of an attribute with one value the last one counts.
     """
     fictions = [patterns_of(each).role_play for each in LANGUAGES]
     texts = (*earlier, text[:_MOST_CHARS])
@@ -136,9 +130,6 @@ def extract_statements(
         for made in _of_sentence(sentence, _languages(sentence, text)):
             found.pop(made.subject or made.text.casefold(), None)
             found[made.subject or made.text.casefold()] = made
-    if not found and before and is_correction(text):
-        said = [each for each in extract_statements(before, earlier) if each.text]
-        found = {each.text: _corrected(each, text) for each in said[-1:]}
     return tuple(found.values())[:_MOST_FACTS]
 
 
@@ -148,12 +139,6 @@ def is_correction(text: str) -> bool:
     if not said or len(said) > _MOST_OF_A_CORRECTION_CHARS or "\n" in said or "?" in said:
         return False
     return any(corrections_of(each).match(said) for each in _languages(said, said))
-
-
-def _corrected(statement: Statement, correction: str) -> Statement:
-    behind = _as_sentence(correction)
-    gap = "" if _UNSPACED.search(behind) else " "
-    return replace(statement, text=f"{statement.text}{gap}{behind}", corrects=statement.text)
 
 
 def _asserted(text: str) -> Iterator[str]:

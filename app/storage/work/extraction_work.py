@@ -19,7 +19,6 @@ from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.fact_rows import FACT_COLUMNS, fact_of, facts_in
 from app.storage.tables.facts import fact_versions
-from app.storage.tables.passages.texts import questions_of
 from app.storage.work.queue import (
     COUNTS_BY_MAKER,
     ENDED,
@@ -52,8 +51,7 @@ class ExchangeToRead:
     """An exchange to be read for facts: its messages.
 
     Recall's own answers, which quote, and what tools answered are no part of it. `openings` are the
-    beginnings of every message of its conversation, oldest first, `before` what the user said in
-    the exchange before it.
+    beginnings of every message of its conversation, oldest first.
     """
 
     id: ExchangeId
@@ -61,7 +59,6 @@ class ExchangeToRead:
     stamp: str
     messages: tuple[MessageToRead, ...]
     openings: tuple[str, ...] = ()
-    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +180,6 @@ def exchanges_to_read(cursor: Connection, found: Sequence[WorkItem]) -> tuple[Ex
     conversations: dict[int, int] = dict(cursor.select_in("exchange", "id, conversation_id", ids))
     messages = _messages(cursor, ids)
     openings = _openings(cursor, set(conversations.values()))
-    parents: dict[int, int | None] = dict(cursor.select_in("exchange", "id, parent_id", ids))
-    asked = questions_of(cursor, {each for each in parents.values() if each is not None})
     return tuple(
         ExchangeToRead(
             ExchangeId(each),
@@ -192,7 +187,6 @@ def exchanges_to_read(cursor: Connection, found: Sequence[WorkItem]) -> tuple[Ex
             stamp,
             tuple(messages.get(each, ())),
             openings.get(conversations[each], ()),
-            asked.get(parents[each] or 0, "")[:_OPENING_CHARS],
         )
         for each, stamp in found
         if each in conversations

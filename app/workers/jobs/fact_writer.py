@@ -7,7 +7,7 @@ conversation of a bounded project states concerns the facts of that project only
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from app.domain.changes import Change, ExtractionDone, FactPut
 from app.domain.ids import MessageId, PassageId, new_uid
-from app.domain.records.facts import BY_USER, Fact, FactVersion, text_until
+from app.domain.records.facts import BY_USER, Fact, FactCategory, FactVersion, text_until
 from app.domain.text import content_hash
 from app.memory.facts import blocked_message_hash, contains_value, may_be_same, similar_facts
 from app.storage.engine.connection import grouped
@@ -23,10 +23,50 @@ from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.facts import Facts, fact_changes
 from app.storage.tables.projects import bounded_projects
-from app.storage.work.extraction_work import ExtractionState, ExtractionWork
-from app.workers.jobs.extracted_facts import Compared, ExtractedFact, ReadExchange
+from app.storage.work.extraction_work import ExchangeToRead, ExtractionState, ExtractionWork
 
 _TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedFact:
+    """A statement and the message it is from. `subject` and `value` as in `Statement`.
+
+    A model says what it means for a known fact, `known`: a statement replaces it, one without text
+    ends it. `since` and `until` are the dates it gives, UTC. Patterns leave these None.
+    """
+
+    text: str
+    category: FactCategory
+    subject: str
+    value: str
+    message_id: MessageId
+    said_at: datetime
+    known: PassageId | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """A statement, the facts that mean the same, and its vector, where meaning could be compared.
+
+    Vectors of the same meaning have a cosine of `same_cosine`.
+    """
+
+    stated: ExtractedFact
+    same: tuple[PassageId, ...] = ()
+    vector: npt.NDArray[np.float32] | None = None
+    same_cosine: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadExchange:
+    """An exchange that was read, what it says, and who found that."""
+
+    exchange: ExchangeToRead
+    facts: tuple[Compared, ...]
+    model: str
 
 
 class FactWriter:
@@ -85,11 +125,7 @@ class FactWriter:
         sources.update(other for each in tuple(sources) for other in state.replaced.get(each, ()))
         found = [
             *self._work.saying(
-                (
-                    text.lower()
-                    for fact in stated
-                    for text in (fact.stated.text, fact.stated.corrects)
-                ),
+                (fact.stated.text.lower() for fact in stated),
                 {fact.stated.subject for fact in stated if fact.stated.subject},
             ),
             *self._work.facts_with("id", (each for fact in stated for each in fact.same)),
@@ -143,9 +179,9 @@ class _AffectedFacts:
         Nothing new is learned from `blocked` messages: None.
         """
         stated = said.stated
-        known = self._named(stated)
-        if known is not None and stated.corrects and stated.message_id not in blocked:
-            return self._new(said, source, known).id
+        known = self._facts.get(stated.known) if stated.known is not None else None
+        if known is not None and (known.valid_until is not None or is_kept(known)):
+            known = None
         if not stated.text:
             known = known or self._denied(stated)
             return None if known is None else self._end(known, stated)
@@ -173,14 +209,6 @@ class _AffectedFacts:
                 self._withdraw(fact, sources)
 
     # -- one statement
-
-    def _named(self, stated: ExtractedFact) -> Fact | None:
-        """Return the current fact that a statement names by its id, or by the text that it corrects."""
-        for fact in self._facts.values():
-            is_named = fact.id == stated.known or fact.text == stated.corrects
-            if is_named and fact.valid_until is None and not is_kept(fact):
-                return fact
-        return None
 
     def _match(self, said: Compared) -> Fact | None:
         for holds in (True, False):

@@ -16,8 +16,7 @@ from app.storage.work.queue import FACTS, Tally
 from app.workers.background_model import MODEL_KEYS
 from app.workers.job_interface import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.extracted_facts import Compared, ExtractedFact, ReadExchange
-from app.workers.jobs.fact_writer import FactWriter
+from app.workers.jobs.fact_writer import Compared, ExtractedFact, FactWriter, ReadExchange
 from app.workers.jobs.part_reader import read_by_patterns
 from app.workers.jobs.reading_job import ReadingJob
 

@@ -37,8 +37,7 @@ from app.storage.work.summary_work import (
 )
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
 from app.workers.job_interface import Blocked, IsCancelled, OpenConversation, Saved
-from app.workers.jobs.extracted_facts import Compared, ExtractedFact, ReadExchange
-from app.workers.jobs.fact_writer import FactWriter, is_kept
+from app.workers.jobs.fact_writer import Compared, ExtractedFact, FactWriter, ReadExchange, is_kept
 from app.workers.jobs.part_request import PartAnswer, PartRequest, part_request
 from app.workers.progress import total_usage
 from app.workers.retries import classify
@@ -367,7 +366,7 @@ def read_by_patterns(
     for exchange in exchanges:
         if is_cancelled():
             raise Cancelled("The worker was stopped")
-        facts, last = [], exchange.before
+        facts = []
         for message in exchange.messages:
             if message.by_user:
                 # What was said before its own opening, the last one like it.
@@ -376,17 +375,10 @@ def read_by_patterns(
                 before = openings[: own[-1]] if own else openings
                 facts += [
                     ExtractedFact(
-                        one.text,
-                        one.category,
-                        one.subject,
-                        one.value,
-                        message.id,
-                        message.said_at,
-                        corrects=one.corrects,
+                        one.text, one.category, one.subject, one.value, message.id, message.said_at
                     )
-                    for one in extract_statements(message.text, before, last)
+                    for one in extract_statements(message.text, before)
                 ]
-                last = message.text
         found.append(tuple(facts))
     return found
 

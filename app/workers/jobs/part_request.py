@@ -20,7 +20,7 @@ from app.storage.work.extraction_work import MessageToRead
 from app.storage.work.part_work import ConversationPart, PartTurn
 from app.storage.work.summary_work import THINKING
 from app.workers.background_model import UnusableAnswer
-from app.workers.jobs.extracted_facts import ExtractedFact
+from app.workers.jobs.fact_writer import ExtractedFact
 from app.workers.prompts_and_answers import (
     Prompt,
     Quoted,

@@ -69,31 +69,6 @@ def test_a_decision_ends_before_the_question_after_it() -> None:
     assert found.text == "I decided to use two ovens."
 
 
-@pytest.mark.parametrize(
-    ("said", "correction"),
-    [("My exam is on Monday, 30 November.", "no, it is Tuesday, sorry"), (ROME, "Actually no, in Milan."),
-     (ROME, "sorry, I mean Milan"), ("My favourite color is green.", "blue, I mean"),
-     ("Ich wohne in Ulm.", "nee sorry, in Halle"), ("J'habite à Nantes.", "non, à Lyon"), ("Vivo en Lima.", "no, en Quito"),
-     ("Moro em Lisboa.", "não, no Porto"), ("Abito a Roma.", "no, a Milano"), ("Я живу в Казани.", "нет, в Москве"),
-     ("我住在成都。", "不对，是苏州"), ("私は東京に住んでいます。", "いや、大阪です")],
-)  # fmt: skip
-def test_a_correction_stands_behind_what_it_corrects(said: str, correction: str) -> None:
-    (stated,), (corrected,) = extract_statements(said), extract_statements(correction, (), said)
-    assert corrected.corrects == stated.text == corrected.text[: len(stated.text)]
-    assert corrected.text.casefold().strip(".。").endswith(correction.casefold().strip(".。"))
-    assert corrected.subject == stated.subject
-
-
-@pytest.mark.parametrize(
-    "reply",
-    ["no, it is fine", "No thanks", "No, I don't want that", "Actually, the bread failed again.",
-     "no, in the kitchen", "I mean it", "Nein, in Ordnung", "不是的，谢谢", "No, on Monday?", f"No, in Milan.\n{ROME}"],
-)  # fmt: skip
-def test_other_replies_correct_nothing(reply: str) -> None:
-    assert all(not each.corrects for each in extract_statements(reply, (), ROME))
-    assert extract_statements("no, in Milan", ["Let's play pirates"], ROME) == ()
-
-
 def test_role_play_lasts_for_its_conversation() -> None:
     assert extract_statements(ROME, ["Hello", "Hi!"])
     assert not extract_statements(ROME, ["Let's play pirates", "Aye!"])

@@ -10,7 +10,7 @@ import pytest
 from app.domain.changes import ConversationEdited, ExchangePut, FactPut, MessagesAdded
 from app.domain.conversations import Exchange, ExchangeStatus, Message, Role, Text
 from app.domain.deletions import FactForgotten
-from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
+from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
 from app.domain.records.facts import BY_PATTERNS, Fact
 from app.domain.text import content_hash
@@ -24,18 +24,16 @@ from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
-from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork, MessageToRead
+from app.storage.work.extraction_work import ExtractionWork
 from app.workers.board import WorkerBoard
 from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
-from app.workers.jobs.part_reader import read_by_patterns
 from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import (
     AT,
     ConversationRecord,
     add_conversation,
-    execute,
     killed,
     new_conversation,
     opened,
@@ -116,29 +114,9 @@ def test_a_later_statement_supersedes_an_earlier_one(bench: Bench) -> None:
     assert Passages(bench.store).of_kind(PassageKind.FACT) == {new.id}
 
 
-def test_a_correction_in_the_next_message_takes_the_place_of_what_it_corrects(bench: Bench) -> None:
-    exam, home = "My exam is on Monday, 30 November.", "I live in Oslo. Actually no, in Bergen."
-    talk = bench.say(
-        exam, "no, it is Tuesday, sorry", OSLO, "Actually no, in Bergen.", NUTS, "No thanks"
-    )
-    exam += " No, it is Tuesday, sorry."
-    assert bench.texts() == {exam, home, NUTS}
-    current = {fact.text: fact for fact in bench.facts()}
-    assert current[exam].message_id == talk.messages[2].id
-    ended = {fact.text: fact for fact in bench.facts(ended=True) if fact.valid_until is not None}
-    assert ended[OSLO].superseded_by == current[home].id
-    assert len(ended) == 2
-    execute(bench.store, "DELETE FROM extraction")
-    assert bench.run().done == 6
-    assert bench.texts() == {exam, home, NUTS}, "so it is when they are read again"
-
-
-def test_a_correction_may_be_in_the_same_turn() -> None:
-    texts = (OSLO, "Actually no, in Bergen.")
-    said = tuple(MessageToRead(MessageId(n), True, text, AT) for n, text in enumerate(texts))
-    exchange = ExchangeToRead(ExchangeId(1), ConversationId(1), "", said)
-    (found,) = read_by_patterns([exchange], lambda: False)
-    assert [(each.text, each.corrects) for each in found] == [(OSLO, ""), (" ".join(texts), OSLO)]
+def test_a_short_reply_changes_no_fact(bench: Bench) -> None:
+    bench.say(OSLO, "No, in Paris.", "Actually no, on Saturday.")
+    assert [(fact.text, fact.valid_until) for fact in bench.facts(ended=True)] == [(OSLO, None)]
 
 
 def test_statements_read_out_of_order_end_where_the_next_began(bench: Bench) -> None:

@@ -28,8 +28,7 @@ from app.workers.background_model import AnswerTooLong
 from app.workers.board import WorkerBoard
 from app.workers.job_interface import Blocked
 from app.workers.jobs import JobParts
-from app.workers.jobs.extracted_facts import ReadExchange
-from app.workers.jobs.fact_writer import FactWriter
+from app.workers.jobs.fact_writer import FactWriter, ReadExchange
 from app.workers.jobs.part_reader import READERS
 from app.workers.prompts_and_answers import Prompt
 from tests.fakes.background import Reply, ScriptedAsker, part_answer
