@@ -5,7 +5,6 @@ also after a restart. Only a full prompt is compacted: with the text that was pr
 sentences of the turns.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,7 +18,8 @@ from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.records.facts import BY_USER
 from app.domain.translation import local_day
 from app.domain.turns import TurnMarkdown, turn_markdown
-from app.language.extractive import representative
+from app.language.extractive import MODEL, representative
+from app.language.statements.extraction import without_quoted_lines
 from app.memory.context.plan import (
     FULL_SHARE,
     LEFT_SHARE,
@@ -30,7 +30,7 @@ from app.memory.context.plan import (
     kept_tokens,
     message_tokens,
 )
-from app.memory.context.text import cut_lines
+from app.memory.context.text import NOTES_INTRO, cut_lines
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
@@ -42,7 +42,6 @@ CONTEXT = "context"  # the kind of prepared compactions
 _READ_TOGETHER = 16  # turns; doubled with each read
 _ADDED_SHARE = 2 / 3  # of a compaction, for what the text before it lacks
 _EXTRACTIVE_PARTS = 6  # of two or three sentences each
-_QUOTED = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +154,10 @@ class HistoryReader:
             around = around_tokens + ceiling.compaction_tokens
             kept = compacted(sizes, kept, around, goal, ceiling.tokens)
             if first + kept.dropped > start:
-                text, dropped = self._compaction(
+                compaction, dropped = self._compaction(
                     plan, start, first, turns, kept.dropped, compaction, ceiling
                 )
                 kept = KeptTurns(dropped, kept.shortened)
-                compaction = compaction_part(text, plan.conversation.id, ceiling.compaction_tokens)
         return History(
             tuple(turns[kept.dropped :]), max(0, kept.shortened - kept.dropped), compaction,
             is_cut=first + kept.dropped > 0, before=before, runs=runs,
@@ -218,27 +216,31 @@ class HistoryReader:
         dropped: int,
         compaction: PlanPart | None,
         ceiling: Ceiling,
-    ) -> tuple[str, int]:
-        """Return the text for turns before `first + dropped`, and how many it covers of `turns`.
+    ) -> tuple[PlanPart | None, int]:
+        """Return what stands for turns before `first + dropped`, and how many it covers of `turns`.
 
         A prepared text is taken, with sentences of the turns that it lacks.
         """
         past = plan.segment[:-1]
         covered, text = start, _unquoted(compaction)
+        is_notes = compaction is not None and compaction.pieces[0].text == NOTES_INTRO
         prepared = self._summaries.latest(CONTEXT, [each.id for each in past])
         for place in range(len(past) - 2, start - 1, -1):
             if (found := prepared.get(past[place].id)) is not None:
                 covered, text = place + 1, found.text
+                is_notes |= found.model != MODEL  # else sentences were added to what was there
                 break
-        if covered >= first + dropped:
-            return text, covered - first
-        summarized = self._summaries_of(plan, past[covered:first])
-        missing = turns[max(0, covered - first) : dropped]
-        added = extract([markdown_of(turn.stored) for turn in missing])
         most = ceiling.compaction_tokens
-        if text and summarized:
-            added = joined(summarized, added, int(most * _ADDED_SHARE))
-        return joined(text or summarized, added, most), dropped
+        if covered >= first + dropped:
+            dropped = covered - first
+        else:
+            summarized = self._summaries_of(plan, past[covered:first])
+            missing = turns[max(0, covered - first) : dropped]
+            added = extract([markdown_of(turn.stored) for turn in missing])
+            if text and summarized:
+                added = joined(summarized, added, int(most * _ADDED_SHARE))
+            text = joined(text or summarized, added, most)
+        return compaction_part(text, plan.conversation.id, most, is_notes=is_notes), dropped
 
     def _summaries_of(self, plan: ExchangePlan, turns: Sequence[Exchange]) -> str:
         """Return what summaries tell of turns too many to be read while a message is sent.
@@ -257,7 +259,8 @@ class HistoryReader:
             return summarized
         here = plan.conversation.id
         whole = self._summaries.latest("conversation", [here]).get(here)
-        return "\n".join(each for each in (whole.text if whole else "", summarized) if each)
+        told = f"Summary: {' '.join(whole.text.split())}" if whole else ""
+        return "\n".join(each for each in (told, summarized) if each)
 
 
 def joined(before: str, added: str, most_tokens: int) -> str:
@@ -281,9 +284,13 @@ def compaction_text(prompt: StoredPrompt) -> str:
 def extract(turns: Sequence[TurnMarkdown]) -> str:
     """Return central sentences from each part of a conversation, in order, with day and speaker.
 
-    What the user quotes is left out: it is not the user's.
+    What the user quotes is left out, as it is not the user's, unless there is nothing else.
     """
-    own = [replace(turn, asked=_QUOTED.sub(" ", turn.asked)) for turn in turns]
+    said = (without_quoted_lines(turn.asked) for turn in turns)
+    own = [
+        replace(turn, asked=text) if text.strip() else turn
+        for turn, text in zip(turns, said, strict=True)
+    ]
     size = max(1, -(-len(own) // _EXTRACTIVE_PARTS))
     parts = (own[place : place + size] for place in range(0, len(own), size))
     return "\n".join(

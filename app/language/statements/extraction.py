@@ -9,6 +9,7 @@ fact.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 
 from app.domain.records.facts import FactCategory
@@ -133,6 +134,15 @@ def extract_statements(text: str, earlier: Sequence[str] = ()) -> tuple[Statemen
     return tuple(found.values())[:_MOST_FACTS]
 
 
+def without_quoted_lines(text: str) -> str:
+    """Return a text without the lines that it quotes; code stays as it is."""
+    ends = [(0, 0), *(each.span() for each in _FENCED.finditer(text)), (len(text), len(text))]
+    return "".join(
+        text[start:end] + _QUOTED_LINE.sub("", text[end:following])
+        for (start, end), (following, _) in pairwise(ends)
+    )
+
+
 def is_correction(text: str) -> bool:
     """Return whether a message is short and begins as those that correct the one before."""
     said = text.strip().rstrip(_CLOSING)
@@ -144,7 +154,7 @@ def is_correction(text: str) -> bool:
 def _asserted(text: str) -> Iterator[str]:
     """Yield the sentences that the writer asserts, without quotations and pasted text."""
     known = [patterns_of(each) for each in LANGUAGES]
-    text = _QUOTED_LINE.sub("", _FENCED.sub("\n", text)).replace("’", "'").replace("\u00a0", " ")
+    text = _FENCED.sub("\n", without_quoted_lines(text)).replace("’", "'").replace("\u00a0", " ")
     if any(each.texts.search(text) or each.closings.search(text) for each in known):
         return
     text = _ASIDE.sub(" ", _QUOTED.sub(_without_quotation, text))

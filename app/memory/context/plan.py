@@ -177,10 +177,13 @@ def fixed_parts(
 
 
 def compaction_part(
-    text: str, conversation_id: ConversationId, most_tokens: int
+    text: str, conversation_id: ConversationId, most_tokens: int, *, is_notes: bool = False
 ) -> PlanPart | None:
-    """Return the part that stands for earlier turns; None without a text."""
-    intro = PromptPiece(recalled_text.SUMMARY_INTRO)
+    """Return the part that stands for earlier turns; None without a text.
+
+    Only of notes that a model wrote it says that what they name as wanted always still holds.
+    """
+    intro = PromptPiece(recalled_text.NOTES_INTRO if is_notes else recalled_text.SUMMARY_INTRO)
     words = cut_lines(text, compaction_bytes(most_tokens, text))
     if not words:
         return None
@@ -191,7 +194,7 @@ def compaction_bytes(most_tokens: int, *texts: str) -> int:
     """Return the bytes that a compaction has for texts, each on lines of its own."""
     lines = sum(text.strip().count("\n") + 1 for text in texts)
     marks = recalled_text.MARK_BYTES + 2 * lines + 1  # of the quotation
-    return most_tokens * BYTES_PER_TOKEN - len(recalled_text.SUMMARY_INTRO.encode()) - marks
+    return most_tokens * BYTES_PER_TOKEN - len(recalled_text.NOTES_INTRO.encode()) - marks
 
 
 def _within(text: str, intro: PromptPiece, most_tokens: int) -> str:

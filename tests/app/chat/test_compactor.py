@@ -18,6 +18,7 @@ from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
+from app.language.statements.extraction import without_quoted_lines
 from app.memory.context.plan import compaction_part, message_tokens
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
@@ -240,9 +241,18 @@ def test_sentences_are_extracted_from_all_parts() -> None:
 
 
 def test_the_introduction_of_notes_names_the_heading_of_what_still_holds() -> None:
-    part = compaction_part("Always:\n- in German", ConversationId(1), 1_500)
+    part = compaction_part("Always:\n- in German", ConversationId(1), 1_500, is_notes=True)
     assert '"Always"' in part.text.partition("> Always:")[0]
     assert "\nAlways: " in fill_prompt("compaction", [], words="9").system
+
+
+@pytest.mark.parametrize("code", ["```\n> npm run build\n```", "~~~\n> make\n"])
+def test_code_and_what_is_only_quoted_stay(code: str) -> None:
+    text = f"> Old words.\n{code}"
+    assert without_quoted_lines(text) == f"\n{code}"
+    assert without_quoted_lines(f"Mine.\n{text}") == f"Mine.\n\n{code}"
+    only = TurnMarkdown("> What does this say?", "```py\nprint(1)\n```", day="Friday, 2026-11-27")
+    assert "What does this say?" in extract([only])
 
 
 def test_extracted_sentences_say_who_wrote_them_and_when() -> None:

@@ -332,7 +332,8 @@ def test_a_compaction_replaces_what_no_longer_fits(asker_with: Callable[..., Ask
     assert (prompt.limit_tokens, tokens <= 1500) == (3000, True)
     second = asker.chat.say("And now?", own)
     before, after = asker.chat.model.requests
-    assert "> They talked of tea." in before.messages[0].text
+    assert "> Summary: They talked of tea." in before.messages[0].text
+    assert "still holds" not in before.messages[0].text
     assert after.messages[: len(before.messages)] == before.messages
     assert PlanPartKind.COMPACTION in {part.kind for part in asker.prompt(second).parts}
 
@@ -360,14 +361,18 @@ def test_turns_too_many_to_be_read_are_told_by_their_summaries(
     asker.chat.say(ASKED, own)
     compaction = asker.chat.model.requests[0].messages[0].text
     assert [each for each in texts if each not in compaction] == []
+    assert ("still holds" in compaction) is has_prepared
 
 
-def test_a_full_prompt_takes_a_prepared_compaction(asker_with: Callable[..., Asker]) -> None:
+@pytest.mark.parametrize("model", ["m", "extractive"])
+def test_a_full_prompt_takes_a_prepared_compaction(
+    asker_with: Callable[..., Asker], model: str
+) -> None:
     asker = asker_with(tokens=10_000)
     long = asker.long_conversation(20)
     own = long.conversation.id
     prepared = SummaryPut(
-        "context", long.exchanges[9].id, own, "They spoke of tea.", "m", "h", AT
+        "context", long.exchanges[9].id, own, "They spoke of tea.", model, "h", AT
     )  # fmt: skip
     asker.chat.store.save(prepared)
     asker.chat.say(ASKED, own)
@@ -375,10 +380,18 @@ def test_a_full_prompt_takes_a_prepared_compaction(asker_with: Callable[..., Ask
     assert request.messages[0].id == long.messages[0].id, "while it is not full"
     for number in range(60):
         asker.chat.say(f"And {number}? " + "tea " * 60, own)
-        if "> They spoke of tea." in asker.chat.model.requests[-1].messages[0].text:
+        text = asker.chat.model.requests[-1].messages[0].text
+        if "> They spoke of tea." in text:
             break
     assert number > 3
+    assert ("still holds" in text) is (model != "extractive")
     assert sum(part.tokens for part in asker.prompt(last_of(asker, own)).parts) < 7500 * 0.55
+    for number in range(120):
+        asker.chat.say(f"And then {number}? " + "tea " * 60, own)
+        if (later := asker.chat.model.requests[-1].messages[0].text) != text:
+            break
+    assert later != text, "sentences were added"
+    assert ("still holds" in later) is (model != "extractive")
 
 
 def last_of(asker: Asker, where: ConversationId) -> Exchange:
