@@ -75,7 +75,8 @@ class ConversationTools:
             Tool(
                 FETCH,
                 "Read an earlier conversation, or one exchange of it, by an id from a search or by "
-                "a link: commonplace://CONVERSATION_ID/TURN_NUMBER.",
+                "a link: commonplace://CONVERSATION_ID/TURN_NUMBER?exchange=EXCHANGE_ID; give the "
+                "exchange_id if the link has one.",
                 parameters(
                     {
                         "conversation_id": _ID,

@@ -23,11 +23,12 @@ from app.domain.chat import ChatRequest, ToolSchema
 from app.domain.conversations import Block, Message, Role, Text, ToolCall, ToolResult
 from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
+from app.domain.links import link_to
 from app.providers.wire.anthropic_messages import MessagesWire
 from app.providers.wire.chat_completions import ChatCompletionsWire
 from app.providers.wire.responses import ResponsesWire
 from app.storage.tables.memories import CoreMemory
-from tests.fakes.stored import AT, ConversationRecord, add_conversation, made
+from tests.fakes.stored import AT, ConversationRecord, add_conversation, made, sibling
 
 MODEL = "openai:m"
 FETCH = "fetch_conversation_details"
@@ -157,6 +158,14 @@ def test_an_exchange_is_fetched_rather_than_its_conversation(caller: Caller) -> 
     assert read["started_at"] is not None
     assert "messages" not in read
     assert caller.done(FETCH, conversation_id=own, turn_number=1) == read, "as a link names it"
+    other = sibling(caller.store, whole_talk.exchanges[1], (), "And the parsley?")
+    named = {"conversation_id": own, "turn_number": 1, "exchange_id": other.id}
+    link = link_to(own, 1, other.id, is_shown=False)
+    form = caller.toolbox.descriptions()[FETCH]
+    assert link == f"commonplace://{own}/1?exchange={other.id}"
+    assert "CONVERSATION_ID/TURN_NUMBER?exchange=EXCHANGE_ID" in form
+    assert "give the exchange_id if" in form
+    assert caller.done(FETCH, **named)["user"] == "And the parsley?", "a turn on a hidden branch"
     assert "no turn 9 in" in caller.fails(FETCH, conversation_id=own, turn_number=9)
     whole = caller.done(FETCH, exchange_id=exchange_id, include_full_transcript=True)
     assert [each["role"] for each in whole["messages"]] == ["user", "assistant"]
