@@ -313,13 +313,26 @@ _FORMER_PASSAGES = _script(
 # By which they are found in a file that was moved.
 _FORMER_HASHES = _script("ALTER TABLE former_passage ADD COLUMN content_hash VARCHAR")
 
+# Stamps counted only completed exchanges; what has not changed since is not to be summarized again.
+_STAMPS_OF_ENDED = _script(
+    """UPDATE summary SET source_hash = turns.stamp FROM (
+       SELECT conversation_id, count(*) FILTER (status = 'completed') || ':' ||
+       coalesce(epoch_us(max(completed_at) FILTER (status = 'completed')), 0) || suffix AS former,
+       count(*) || ':' || epoch_us(max(coalesce(completed_at, started_at))) || suffix AS stamp
+       FROM (SELECT *, coalesce((SELECT ':' || count(*) FROM forgotten_message f WHERE
+       f.conversation_id = e.conversation_id HAVING count(*) > 0), '') AS suffix FROM exchange e)
+       WHERE status <> 'running' GROUP BY conversation_id, suffix) AS turns
+       WHERE kind = 'conversation' AND source_id = turns.conversation_id
+       AND source_hash = turns.former"""
+)
+
 
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
     _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS, _ERASURE,
     _ROUTINES, _TOPICS, _ROUTINE_PROJECT, _DOCUMENTS, _TOPIC_AUTHORS,
-    _FORMER_PASSAGES, _FORMER_HASHES, add_import_items,
+    _FORMER_PASSAGES, _FORMER_HASHES, add_import_items, _STAMPS_OF_ENDED,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

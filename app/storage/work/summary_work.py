@@ -149,7 +149,14 @@ CONVERSATION_STAMPS = (
     "0 AS forgotten FROM exchange WHERE status <> 'running' UNION ALL SELECT conversation_id, NULL, 1 "
     "FROM forgotten_message) GROUP BY conversation_id HAVING count(*) > sum(forgotten))"
 )
-EXCHANGE_SUMMARIES = _query("exchange", EXCHANGES, "i.id", ENDED, "i.id DESC")
+# A try that failed before a reply, or that another try or edit has replaced, gets no summary.
+_NOT_REPLACED = (
+    "AND (i.status <> 'failed' OR t.size > 1) AND i.id NOT IN (SELECT a.id FROM exchange a "
+    "JOIN exchange b ON b.conversation_id = a.conversation_id AND b.segment_number = a.segment_number "
+    "AND b.parent_id IS NOT DISTINCT FROM a.parent_id WHERE a.status = 'failed' "
+    "AND b.status <> 'running' AND (b.id > a.id OR b.status = 'completed'))"
+)
+EXCHANGE_SUMMARIES = _query("exchange", EXCHANGES, "i.id", f"{ENDED} {_NOT_REPLACED}", "i.id DESC")
 CONVERSATION_SUMMARIES = _query(
     "conversation",
     f"FROM conversation c JOIN {CONVERSATION_STAMPS} t ON t.conversation_id = c.id",

@@ -19,6 +19,7 @@ from app.domain.changes import (
 from app.domain.conversations import (
     Attachment,
     Block,
+    Exchange,
     ExchangeStatus,
     Message,
     Role,
@@ -28,19 +29,34 @@ from app.domain.conversations import (
 from app.domain.ids import new_uid, part_id
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName, WorkerStatus
-from app.storage.deletion.forget import forget
+from app.memory.summaries import SummaryService, SummaryTarget
+from app.storage.deletion.forget import forget, forget_messages
+from app.storage.engine import migrations
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
-from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, SummaryWork
+from app.storage.work.summary_work import (
+    CONVERSATION_SUMMARIES,
+    EXCHANGE_SUMMARIES,
+    SummaryWork,
+    conversation_stamp,
+)
 from app.workers.board import WorkerBoard
 from app.workers.job_interface import IsCancelled
 from app.workers.jobs import JobParts
 from tests.fakes.fixtures import fixture_of
 from tests.fakes.jobs import JumpingClock, count_rows
-from tests.fakes.stored import AT, add_conversation, killed, new_conversation, opened
+from tests.fakes.stored import (
+    AT,
+    add_conversation,
+    execute,
+    killed,
+    make_earlier,
+    new_conversation,
+    opened,
+)
 from tests.fakes.summarizers import ScriptedSummarizer, go_on, said_more
 
 EXCHANGES, CONVERSATIONS = WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER
@@ -160,6 +176,25 @@ def test_what_grew_is_summarized_again_and_the_old_passage_removed(bench: Bench)
     assert bench.passages(PassageKind.CONVERSATION_SUMMARY, own) == 1
     assert bench.passages(PassageKind.EXCHANGE_SUMMARY, exchange.id) == 1
     assert count_rows(bench.store, "summary", "kind = 'conversation'") == 2  # the earlier is kept
+
+
+def test_tries_that_failed_have_no_summary_beside_another(bench: Bench) -> None:
+    def failed(turn: Exchange, messages: int) -> Exchange:
+        again = replace(turn, id=bench.store.ids.exchange(), uid=new_uid(), completed_at=None)
+        ids = turn.message_ids[:messages]
+        return replace(again, status=ExchangeStatus.FAILED, message_ids=ids)
+
+    (answered,) = add_conversation(bench.store, "tea").exchanges
+    (unanswered,) = add_conversation(bench.store, "coffee").exchanges
+    alone = replace(unanswered, status=ExchangeStatus.FAILED)
+    tries = [failed(answered, 1), failed(answered, 2), failed(unanswered, 1)]
+    bench.store.save(ExchangePut(alone), *map(ExchangePut, tries))
+    assert bench.done(EXCHANGES) == [(1, 1)]
+    assert bench.summary("exchange", answered.id) == "about tea"
+    last = failed(unanswered, 2)
+    bench.store.save(ExchangePut(last))
+    assert bench.done(EXCHANGES) == [(2, 2)]
+    assert bench.summary("exchange", last.id) == "about coffee"
 
 
 def test_private_deleted_and_running_work_is_skipped(bench: Bench) -> None:
@@ -315,3 +350,37 @@ def test_queries_keep_their_limit_and_a_clock_set_back_delays_no_retry(bench: Be
     bench.clock.pass_s(10 * 24 * 3600)
     bench.board.run_until_idle([EXCHANGES], lambda: len(bench.summarizer.read) >= 24)
     assert len(bench.work.missing(EXCHANGE_SUMMARIES, 100, 1, None, datetime.now(UTC))) == 12
+
+
+@pytest.mark.parametrize("ended_at", [AT, None], ids=["stopped", "killed before the reply"])
+def test_an_update_of_the_program_keeps_summaries_of_turns_that_ended_otherwise(
+    data_dir: Path, ended_at: datetime | None
+) -> None:
+    """Earlier versions counted only completed turns, in the stamps of summaries."""
+    with opened(data_dir) as store:
+        stopped, forgotten, grown = (
+            add_conversation(store, f"tea {number}", "coffee", "milk") for number in range(3)
+        )
+        for talk in (stopped, forgotten, grown):
+            last = replace(talk.exchanges[-1], completed_at=ended_at)
+            store.save(ExchangePut(replace(last, status=ExchangeStatus.INTERRUPTED)))
+        forget_messages(store, [forgotten.exchanges[0].message_ids[1]])
+        for talk, count in ((stopped, 2), (forgotten, 2), (grown, 1)):
+            own = talk.conversation.id
+            SummaryService(store).write(SummaryTarget.CONVERSATION, own, "My own")
+            former = conversation_stamp(talk.exchanges[:count])
+            suffix = SummaryWork(store).stamp("conversation", own).split(":")[2:]
+            stamp = ":".join([former, *suffix])
+            assert len(suffix) == (talk is forgotten)
+            change = f"UPDATE summary SET source_hash = '{stamp}' WHERE source_id = {own}"
+            execute(store, f"{change} AND kind = 'conversation'")
+        paths = store.paths
+    make_earlier(paths.database, migrations.STEPS.index(migrations._STAMPS_OF_ENDED))
+    with opened(data_dir) as store:
+        bench = Bench(store)
+        assert bench.done(CONVERSATIONS) == [(3, 3)]
+        texts = [
+            bench.summary("conversation", talk.conversation.id)
+            for talk in (stopped, forgotten, grown)
+        ]
+        assert texts == ["My own", "My own", "about tea 2 coffee milk"]
