@@ -21,7 +21,7 @@ from app.language.statements.patterns import (
     LATIN,
     UNSPACED,
     Patterns,
-    corrections_of,
+    corrected_kind,
     end_of_date,
     patterns_of,
     slots_of,
@@ -31,7 +31,6 @@ _MOST_CHARS = 20_000
 _MOST_OF_A_SENTENCE_CHARS = 400
 _MOST_OF_A_PARAGRAPH_CHARS = 800  # longer ones are pasted
 _MOST_FACTS = 12  # of one message
-_MOST_OF_A_CORRECTION_CHARS = 120
 _DATE_WITHIN_CHARS = 80  # of the start of a plan
 _MOST_OF_AN_ITEM = 2  # words
 
@@ -94,7 +93,7 @@ _IN_A_LIST = re.compile(
     r"\W*(?:$|[,;、]|\b(?:and|or|nor|und|oder|noch|et|ou|ni|y|o|e|ed|né|nem|и|или|ни)\b)",
     re.IGNORECASE,
 )
-_QUESTION = tuple("?？؟")
+_QUESTION = tuple("?？؟﹖")
 _ASKING_END = tuple("か吗嗎呢么麼")  # of a sentence in a language without spaces
 _UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 _CLOSING = " .!…。！~"
@@ -143,12 +142,15 @@ def without_quoted_lines(text: str) -> str:
     )
 
 
-def is_correction(text: str) -> bool:
-    """Return whether a message is short and begins as those that correct the one before."""
-    said = text.strip().rstrip(_CLOSING)
-    if not said or len(said) > _MOST_OF_A_CORRECTION_CHARS or "\n" in said or "?" in said:
+def is_correction(text: str, said: str, reply: str) -> bool:
+    """Return whether a message only corrects what the user `said` in the one before.
+
+    It asks nothing, and answers no question of the `reply` between them.
+    """
+    if not set(_QUESTION).isdisjoint(text + reply):
         return False
-    return any(corrections_of(each).match(said) for each in _languages(said, said))
+    kinds = (corrected_kind(each, text.strip()) for each in _languages(text, text))
+    return any(kind is not None and kind.search(said) for kind in kinds)
 
 
 def _asserted(text: str) -> Iterator[str]:

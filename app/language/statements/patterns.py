@@ -46,6 +46,7 @@ _END_OF_CLAUSE = {
     "japanese": r"(?=(?:です|だ|ください|下さい|ほしい|くれ)?(?:よ|ね|わ|が|けど|けれど|ので|から|し)*(?:$|[、。！!…\s]))",
 }
 _JOINT = re.compile(r",\s*(?:[^\W\d_]{1,3} )?")
+_FEW_WORDS = re.compile(r"\w*(?:[^\w\n]+\w+){0,4}\W*$")
 _WORDS = r"(?P<value>(?P<words>\w[\w'’.+#-]*(?: \w[\w'’.+#-]*){0,3}))"
 
 
@@ -115,11 +116,28 @@ def patterns_of(language: str) -> Patterns:
     )  # fmt: skip
 
 
+def corrected_kind(language: str, text: str) -> re.Pattern[str] | None:
+    """Return what a message names that this one only corrects; None if it says more, or corrects none.
+
+    That is a weekday, or somewhere or someone by the same word: "in" of "no, in Milan".
+    """
+    found = _corrections(language).match(text)
+    if found is None or not _FEW_WORDS.match(text, found.end()):
+        return None
+    by = found.groupdict().get("by")
+    if by is None:
+        return _weekday()
+    return _compiled(by if language in UNSPACED else rf"\b{by} {_CAPITAL}")
+
+
 @cache
-def corrections_of(language: str) -> re.Pattern[str]:
-    """Return what a message begins with that corrects the one before it."""
-    day = rf"(?:{_names_in(MONTHS, WEEKDAYS)})\b"
-    return _compiled(_filled(_read(language)["corrections"], {"day": day}))
+def _corrections(language: str) -> re.Pattern[str]:
+    return _compiled(_filled(_read(language)["corrections"], {"day": _weekday().pattern}))
+
+
+@cache
+def _weekday() -> re.Pattern[str]:
+    return _compiled(rf"(?:{_names_in(WEEKDAYS)})(?:\b|(?<=[\u3040-\u9fff]))")
 
 
 @cache

@@ -263,18 +263,21 @@ class Retrieval:
     ) -> Mapping[PassageId, PartId]:
         """Return, by turn, the message after it, where that corrects what was said. Blocking.
 
-        Not what the request quotes, and nothing refused.
+        Not what the request quotes, nothing refused, and nothing of a branch that is not shown.
         """
         left_out = refused(self.verdicts)
-        return {
+        found = {
             text.id: after.id
             for text in passages.texts(turns)
             for after in text.after[:1]
             if after.role is Role.USER
-            and is_correction(after.text)
+            and is_correction(after.text, *_last_of(text))
             and passage_id_of(after.id) not in left_out
             and passage_id_of(after.id) not in self.segment.quoted
         }
+        places = passages.places(map(passage_id_of, found.values())) if found else {}
+        shown = {each for each, place in places.items() if place.is_shown}
+        return {own: part for own, part in found.items() if passage_id_of(part) in shown}
 
     def with_feedback(
         self,
@@ -288,6 +291,12 @@ class Retrieval:
         return with_feedback_and_age(
             ranked, verdicts, said_at, self.settings.rag_recency_half_life_days, datetime.now(UTC)
         )
+
+
+def _last_of(turn: PassageText) -> tuple[str, str]:
+    """Return what the user and the assistant said last in a turn; "" for nothing."""
+    last = {part.role: part.text for part in turn.said}
+    return last.get(Role.USER, ""), last.get(Role.ASSISTANT, "")
 
 
 def refused(verdicts: Mapping[PassageId, Verdict]) -> IdSet:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.records.facts import FactCategory
-from app.language.statements.extraction import Statement, extract_statements
+from app.language.statements.extraction import Statement, extract_statements, is_correction
 from app.language.statements.patterns import LANGUAGES, slots_of
 from tests.bench.facts import found_in, read_talks, true_of
 from tests.bench.shared.measuring import ROOT
@@ -67,6 +67,35 @@ def test_other_words_about_decisions_are_none(said: str) -> None:
 def test_a_decision_ends_before_the_question_after_it() -> None:
     (found,) = extract_statements("I decided to use two ovens, can you help me to plan it")
     assert found.text == "I decided to use two ovens."
+
+
+EXAM = "My exam is on Monday, 30 November."
+
+
+@pytest.mark.parametrize(
+    ("said", "correction"),
+    [(EXAM, "no, it is Tuesday, sorry"), (ROME, "Actually no, in Milan."), ("Ich wohne in Ulm.", "nee sorry, in Halle"),
+     ("Am Montag kommt Anna.", "Nein, am Dienstag"), ("J'habite à Nantes.", "non, à Lyon"), ("Vivo en Lima.", "no, en Quito"),
+     ("Moro em Lisboa.", "não, em Faro"), ("Abito a Roma.", "no, a Milano"), ("Я живу в Казани.", "нет, в Москве"),
+     ("我住在成都。", "不对，在苏州"), ("考试在周一。", "不对，是周二"), ("試験は月曜日です。", "いや、火曜日です")],
+)  # fmt: skip
+def test_a_correction_names_what_the_message_before_it_names(said: str, correction: str) -> None:
+    assert is_correction(correction, said, "Noted.")
+    assert not is_correction(correction, said, "Noted. Is that right?")
+    assert not is_correction(correction, said, "好的。对吗？")
+    assert not is_correction(f"{correction}?", said, "")
+    assert not is_correction(correction, "I like tea.", "")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["no, it is fine", "No thanks", "No, 3 of them", "I meant the other one", "blue, I mean", "no, in the kitchen",
+     "No, in Milan you can always find a better one.", f"No, in Milan.\n{ROME}", "no, on Saturday", "No, to Paris.",
+     "nein, zu Hause", "Nein, in Ordnung", "いえ、大丈夫です", "いや、東京です", "不是在问你", "不是的，谢谢"],
+)  # fmt: skip
+def test_other_replies_correct_nothing(reply: str) -> None:
+    for said in (ROME, "Ich bin zu Besuch in Ulm.", "我住在成都。", "私は東京に住んでいます。"):
+        assert not is_correction(reply, said, "Noted.")
 
 
 def test_role_play_lasts_for_its_conversation() -> None:

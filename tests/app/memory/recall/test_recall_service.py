@@ -140,6 +140,20 @@ def test_what_corrects_a_turn_comes_behind_it_as_relevant(library: RecallLibrary
     assert fixed not in [each.text for each in library.recall(question, segment=segment).earlier]
 
 
+def test_what_corrects_on_a_branch_that_is_not_shown_is_left_out(library: RecallLibrary) -> None:
+    comes, fixed = "The plumber comes on Monday at nine.", "no, it is Tuesday, sorry"
+    talk = add_conversation(library.store, (comes, "Noted."), ("Thanks", "I see."))
+    edited = sibling(library.store, talk.exchanges[1], (), fixed)
+    question = "When does the plumber come?"
+
+    def first_two() -> list[str]:
+        return [said_in(each, is_user=True) for each in library.recall(question).history[:2]]
+
+    assert first_two()[0] == comes != first_two()[1] != fixed
+    library.edit(talk, visible_leaf_id=edited.message_ids[-1])
+    assert first_two() == [comes, fixed]
+
+
 def test_a_summary_takes_no_relevance_from_the_turns_it_summarizes(library: RecallLibrary) -> None:
     def best_turn() -> tuple[float, float]:
         talk = library.recall(WHO).conversations[0]
