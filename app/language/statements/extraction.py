@@ -220,9 +220,12 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
             continue
         rest = said[start:]
         if lead := known.leads.match(rest):
-            rest = rest[lead.end() :]
-            if (turned := known.inverted.match(rest)) and not asks:
-                rest = f"{turned[2]} {turned[1]}{rest[turned.end() :]}"
+            turned = None if asks else known.inverted.match(rest, lead.end())
+            rest = (
+                rest[lead.end() :]
+                if turned is None
+                else f"{turned[2]} {turned[1]}{rest[turned.end() :]}"
+            )
         for candidate in (rest, before + rest) if before else (rest,):
             if (hit := _first_match(candidate, known)) is None:
                 continue

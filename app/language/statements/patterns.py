@@ -45,7 +45,7 @@ _END_OF_CLAUSE = {
     "chinese": r"(?=(?:了|啊|呀|哦|吧|就好|就行|好了)?(?:$|[，,、。；;：！!…\s（]))",
     "japanese": r"(?=(?:です|だ|ください|下さい|ほしい|くれ)?(?:よ|ね|わ|が|けど|けれど|ので|から|し)*(?:$|[、。！!…\s]))",
 }
-_JOINT = re.compile(r",\s*(?:[^\W\d_]{1,3} )?")
+_JOINT = re.compile(r",\s*(?:(?:the|den|dem|der|le|el|il|o|dia) )?", re.IGNORECASE)
 _FEW_WORDS = re.compile(r"\w*(?:[^\w\n]+\w+){0,4}\W*$")
 _WORDS = r"(?P<value>(?P<words>\w[\w'’.+#-]*(?: \w[\w'’.+#-]*){0,3}))"
 
@@ -60,7 +60,7 @@ class Patterns:
         is_verb_final: Whether a clause after "that" has another order than a sentence.
         split: The ends of clauses.
         leads: Words before a statement.
-        inverted: Verb and subject after such words, in a language that then changes their order.
+        inverted: Verb and subject after an adverb among them, in a language that then changes their order.
         negated: A clause that says the opposite.
         unsure: A sentence that does not assert: a condition, a report, a doubt.
         reported: What tells that an instruction is another's words.
@@ -181,14 +181,14 @@ DATED = frozenset({"plan", "birthday"})
 def end_of_date(text: str) -> int:
     """Return the end of the first date (day, month, weekday or year) in a text; 0 for none.
 
-    A date that names the same day after a comma is part of it: "on Monday, the 30th of November".
+    A number after a weekday and a comma is the same day: "on Monday, the 30th of November".
     """
-    end, found = 0, _date().search(text)
-    while found:
-        end = found.end()
-        joint = _JOINT.match(text, end)
-        found = _date().match(text, joint.end()) if joint else None
-    return end
+    found = _date().search(text)
+    if found is None:
+        return 0
+    joint = _JOINT.match(text, found.end()) if _weekday().search(found[0]) else None
+    same = _date().match(text, joint.end()) if joint else None
+    return same.end() if same and any(map(str.isdigit, same[0])) else found.end()
 
 
 @cache
