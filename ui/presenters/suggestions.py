@@ -93,7 +93,7 @@ class SuggestionPresenter(Presenter):
         if not suggestion.text:
             accept()
             return
-        dismiss = partial(self._bridge.save, suggestion.dismiss, self._on_decided)
+        dismiss = partial(self._bridge.save, suggestion.dismiss)
         self._messages.show_message(
             suggestion.text, suggestion.action, accept, brief=False, closed=dismiss
         )
@@ -112,12 +112,14 @@ def profile_suggestion(profile: ProfileService) -> Suggestion | None:
     """Return what is proposed for the profile, each proposal once; blocking."""
     if not (diff := profile.unannounced()):
         return None
-    line, more = (*diff.added, *diff.removed)[0].text, len(diff.added) + len(diff.removed) - 1
-    offer = tr("A change of your profile is proposed: \u201c{line}\u201d").format(line=line)
+    line, *others = (*diff.added, *diff.removed)
     if diff.added:
-        offer = tr("Add to your profile? \u201c{line}\u201d").format(line=line)
-    if more:
-        offer = tr("{offer} and {count} more").format(offer=offer, count=more)
+        offer = tr("Add to your profile? \u201c{line}\u201d").format(line=line.text)
+    else:
+        offer = tr("Remove from your profile? \u201c{line}\u201d").format(line=line.text)
+    if others:
+        more = trn("{count} more change.", "{count} more changes.", len(others))
+        offer = f"{offer} {more}"
     return Suggestion(offer, "", "", "", profile.note_announced, profile.note_announced)
 
 

@@ -185,14 +185,17 @@ class Offer(QWidget):
 
     def withdraw(self, text: str) -> None:
         """Take an offer back that does not stand any more."""
-        if any(each.text == text for each in self._waiting):
-            self._waiting = deque(each for each in self._waiting if each.text != text)
+        is_shown = bool(self._waiting) and self._waiting[0].text == text
+        self._waiting = deque(each for each in self._waiting if each.text != text)
+        if is_shown:
             self._show_next()
 
     def _show_first(self) -> None:
+        from ui.rendering.inline import tooltip_html
+
         text = self._waiting[0].text
         self.open.setAccessibleName(text)
-        self.open.setToolTip(text)
+        self.open.setToolTip(tooltip_html(text))
         self.open.setMaximumWidth(self.open.fontMetrics().horizontalAdvance(text) + 2)
         self.show()
         self._row.activate()

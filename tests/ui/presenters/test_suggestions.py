@@ -22,6 +22,7 @@ from ui.presenters.suggestions import (
     source_suggestion,
 )
 from ui.views.welcome import Welcome
+from ui.widgets import banner
 from ui.widgets.banner import Banner, Offer
 
 EMBEDDER = EmbedderSuggestion("builtin-multilingual", "40 % of your messages are not in English.")
@@ -158,31 +159,52 @@ def test_each_proposal_for_the_profile_is_offered_and_leads_to_it(parts: Parts) 
     results = suggested.service.results
     results["note_announced"] = lambda: results.update(unannounced=nothing)
     suggested.until_offered()
-    assert "Always answer in German." in suggested.offer.open.accessibleName()
+    offered = "Add to your profile? “Always answer in German.” 1 more change."
+    assert suggested.offer.open.accessibleName() == offered
     suggested.offer.open.click()
     parts.qtbot.waitUntil(lambda: parts.went == [("followed",)])
     parts.bridge.changed.emit(ChangeSet(passages=True))
     parts.qtbot.waitUntil(lambda: suggested.service.calls[-1] == ("unannounced",))
     assert suggested.offer.isHidden(), "it is the one that was announced"
-    results["unannounced"] = ProfileDiff((), (lines[1],))
+    for decided in ("dismissed", "decided elsewhere", "opened", "proposed again"):
+        results["unannounced"] = ProfileDiff((), (lines[1],))
+        parts.bridge.changed.emit(ChangeSet(passages=True))
+        suggested.until_offered()
+        offered = "Remove from your profile? “I live in Rome.”"
+        assert suggested.offer.open.accessibleName() == offered
+        if decided == "decided elsewhere":
+            results["unannounced"] = nothing
+        press(suggested.offer, "Dismiss" if decided == "dismissed" else offered)
+        parts.qtbot.waitUntil(lambda: results["unannounced"] is nothing)
+    results["unannounced"] = ProfileDiff(lines[:1], ())
     parts.bridge.changed.emit(ChangeSet(passages=True))
     suggested.until_offered()
-    assert "I live in Rome." in suggested.offer.open.accessibleName()
+    assert suggested.offer.open.accessibleName().endswith("? “Always answer in German.”")
     results["unannounced"] = nothing
     parts.bridge.changed.emit(ChangeSet(passages=True))
     parts.qtbot.waitUntil(suggested.offer.isHidden)
 
 
-def test_an_offer_that_does_not_stand_any_more_leaves_the_others(parts: Parts) -> None:
-    offer = Offer()
-    for name in ("first", "second"):
+def test_an_offer_that_does_not_stand_any_more_leaves_the_others(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer, said = Offer(), list[str]()
+    monkeypatch.setattr(banner, "announce", lambda _, text: said.append(text))
+    for name in ("first", "second", "third"):
         offer.make(name, lambda: None, lambda: None)
-    offer.withdraw("first")
-    assert offer.open.accessibleName() == "second"
+    offer.withdraw("third")
     offer.withdraw("unknown")
-    assert not offer.isHidden()
+    assert (offer.isHidden(), said) == (False, ["first"]), "nothing is said again"
+    offer.withdraw("first")
+    assert (offer.open.accessibleName(), said) == ("second", ["first", "second"])
     offer.withdraw("second")
     assert offer.isHidden()
+
+
+def test_the_tool_tip_of_an_offer_shows_markup_as_it_was_written(parts: Parts) -> None:
+    offer = Offer()
+    offer.make("Add “Never use <b>”?", lambda: None, lambda: None)
+    assert offer.open.toolTip() == "<qt>Add “Never use &lt;b&gt;”?</qt>"
 
 
 def test_one_offer_is_shown_at_a_time(parts: Parts) -> None:
