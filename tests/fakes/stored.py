@@ -238,14 +238,20 @@ def make_earlier(path: Path, version: int) -> set[str]:
     return dropped
 
 
-def sibling(store: Store, turn: Exchange, shared: Sequence[Message], text: str) -> Exchange:
-    """Store another version of a turn: another answer to `shared`, or another question too."""
+def sibling(
+    store: Store, turn: Exchange, shared: Sequence[Message], text: str, answer: str = ""
+) -> Exchange:
+    """Store another version of a turn: another answer to `shared`, or another question too.
+
+    The text is that of both unless the answer is given.
+    """
     messages: list[Message] = []
     parents = store.rows("SELECT parent_id FROM message WHERE id = ?", [turn.message_ids[0]])
     parent = shared[-1].id if shared else parents[0][0]
     for role in (Role.ASSISTANT,) if shared else (Role.USER, Role.ASSISTANT):
+        said = (Text(answer or text if role is Role.ASSISTANT else text),)
         message = Message(
-            store.ids.message(), new_uid(), turn.conversation_id, parent, role, (Text(text),), AT
+            store.ids.message(), new_uid(), turn.conversation_id, parent, role, said, AT
         )
         messages.append(message)
         parent = message.id

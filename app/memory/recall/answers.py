@@ -13,7 +13,7 @@ from app.domain.translation import quoted, tr
 from app.domain.turns import NAMELESS
 from app.memory.recall.quotation import CUT, excerpt, of_file, safe_title
 from app.memory.recall.ranking import PreparedQuery, prepare
-from app.memory.recall.retrieved import quotable
+from app.memory.recall.retrieved import corrected_statements, quotable
 from app.memory.search.service import SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.passages.queries import Passages
@@ -157,12 +157,11 @@ def _read(
 ) -> Iterator[tuple[SearchResult, list[_SideText]]]:
     """Yield the results that still exist, and were not corrected, with their texts."""
     shown = passages.shown(each.passage_id for each in found)
+    left_out = corrected_statements(shown, prepared)
     for each in found:
-        if each.passage_id not in shown:
+        if each.passage_id not in shown or each.passage_id in left_out:
             continue
-        place, text = shown[each.passage_id]
-        if place.is_corrected:
-            continue
+        _, text = shown[each.passage_id]
         parts = [part for part in text.said if part.text or part.shown]
         is_turn = each.kind is PassageKind.TURN
         pieces = [

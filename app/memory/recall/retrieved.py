@@ -4,6 +4,7 @@ The state of one retrieval: what it was asked for, what it found so far, and the
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from types import MappingProxyType
 from app.domain.conversations import Role
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PartId, PassageId, passage_id_of
-from app.domain.passages import Passage, PassagePart, PassageText
+from app.domain.passages import Passage, PassageKind, PassagePart, PassageText
 from app.domain.recall import (
     MatchScore,
     QuotableText,
@@ -26,10 +27,11 @@ from app.domain.recall import (
     SegmentContext,
     Verdict,
 )
-from app.domain.text import one_line, sanitize
+from app.domain.text import is_question, one_line, sanitize
 from app.domain.translation import tr_noop
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
+from app.language.analyzer import surface_words_of
 from app.language.statements.extraction import is_correction
 from app.memory.recall.quotation import quote_units
 from app.memory.recall.ranking import PreparedQuery, with_feedback_and_age
@@ -40,6 +42,7 @@ from app.storage.tables.passages.texts import PassagePlace
 
 SURE = Ranked(PartId(0), 0.0, 1.0, None, 0.0)  # what is quoted whatever the question
 _PLAIN_CHARS = 200
+_MOSTLY_SAME = 0.6  # share of the words of a statement and of its edited form
 _WORTH_READING = 0.1  # relevance; below it a text is one unit, cut at the beginning
 
 
@@ -49,13 +52,55 @@ def retrieved_exchanges(
     ranked: Mapping[PassageId, Ranked],
     verdicts: Mapping[PassageId, Verdict],
 ) -> dict[PassageId, RetrievedExchange]:
-    """Return turns by passage; deleted ones, and questions that were corrected, are absent. Blocking."""
+    """Return turns by passage; deleted ones, and statements that an edit corrected, are absent. Blocking."""
     shown = passages.shown(ranked)
+    left_out = corrected_statements(shown, prepared)
     made = {}
     for passage, found in ranked.items():
-        if passage in shown and not shown[passage][0].is_corrected:
+        if passage in shown and passage not in left_out:
             made[passage] = _exchange(prepared, found, *shown[passage], verdicts)
     return {passage: exchange for passage, exchange in made.items() if exchange is not None}
+
+
+def corrected_statements(
+    shown: Mapping[PassageId, tuple[PassagePlace, PassageText]], prepared: PreparedQuery | None
+) -> set[PassageId]:
+    """Return the turns of which another one here, in their place on the shown path, is the edited form.
+
+    Only statements, of which few words changed: a former question has an answer of its own. None of which
+    the question contains a word that the edited form has no more.
+    """
+
+    def spot(place: PassagePlace) -> tuple[int | None, ...]:
+        return place.conversation_id, place.parent_id, place.turn_number
+
+    turns = [each for each in shown.values() if each[0].kind is PassageKind.TURN]
+    current = {spot(place): text for place, text in turns if place.is_shown and place.is_completed}
+    asked = Counter(_words(prepared.quoting[0].words)) if prepared else Counter[str]()
+    return {
+        place.id
+        for place, text in turns
+        if (edited := current.get(spot(place))) is not None
+        and _is_former_statement(text, edited, asked)
+    }
+
+
+def _is_former_statement(text: PassageText, edited: PassageText, asked: Counter[str]) -> bool:
+    sides = [
+        ["\n".join(part.text for part in turn.said if part.role is role) for turn in (text, edited)]
+        for role in (Role.USER, Role.ASSISTANT)
+    ]
+    before, now = (Counter(_words(said)) for said in sides[0])
+    if sides[0][0] == sides[0][1] or is_question(sides[0][0]):
+        return False
+    if 2 * (before & now).total() < _MOSTLY_SAME * (before.total() + now.total()):
+        return False
+    former, present = (Counter(_words(" ".join(said))) for said in zip(*sides, strict=True))
+    return not any(word in former and word not in present for word in asked)
+
+
+def _words(text: str) -> list[str]:
+    return surface_words_of(text.casefold())
 
 
 def retrieved_messages(

@@ -3,14 +3,13 @@
 Each table is read by ids alone: in a join DuckDB would hash whole tables, 100 MB for 260,000 messages.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from difflib import SequenceMatcher
 from functools import partial
 from operator import itemgetter
 
-from app.domain.conversations import Role
+from app.domain.conversations import ExchangeStatus, Role
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, part_id
 from app.domain.passages import Passage, PassageKind, PassagePart, PassageText
 from app.domain.turns import turn_parts
@@ -21,8 +20,7 @@ from app.storage.tables.exchanges import blocks_of, not_shown
 from app.storage.tables.fact_visibility import FACT_TEXTS
 
 _MESSAGE = "id, role, model, text, blocks"
-_EDITED_RATIO = 0.6  # less alike is another question
-_COMPARED_CHARS = 500
+_NO_EXCHANGE = (None, None, None, False)
 _NEAR_PARTS = 4  # of the turn before and after: more than a context of 150 words takes
 
 
@@ -33,8 +31,7 @@ class PassagePlace:
     For a manual page or a document, `conversation_title` is its own title and `source` its name: grep.1,
     a path.
     `first_message_id` is the message that began the turn; `turn_number` its place on its path,
-    `is_shown` whether that is the one its conversation shows, `is_corrected` whether that one has the
-    same question, edited, in its place.
+    `is_shown` whether that is the one its conversation shows. `parent_id` is the exchange it follows.
     """
 
     id: PassageId
@@ -49,7 +46,8 @@ class PassagePlace:
     model: str | None
     created_at: datetime
     is_shown: bool = True
-    is_corrected: bool = False
+    parent_id: ExchangeId | None = None
+    is_completed: bool = False
 
 
 def texts_of(cursor: Connection, ids: list[int]) -> "PassageTexts":
@@ -64,45 +62,23 @@ def shown_of(
     read = _read(cursor, ids, with_neighbors=False)
     heads, parts = read.heads(), read.parts()
     wanted = [head.exchange_id for head in heads if head.exchange_id is not None]
+    columns = "id, turn_number, model, parent_id, status"
     exchanges = {
-        each: (number, model)
-        for each, number, model in cursor.select_in("exchange", "id, turn_number, model", wanted)
+        each: (number, model, parent, status == ExchangeStatus.COMPLETED)
+        for each, number, model, parent, status in cursor.select_in("exchange", columns, wanted)
     }
     beside = not_shown(cursor, wanted) if wanted else set()
-    corrected = _corrected(cursor, beside) if beside else set()
     shown = {}
     first: dict[int | None, MessageId] = {
         exchange: message for exchange, place, message in read.links if place == 0
     }
     for head in heads:
-        number, model = exchanges.get(head.exchange_id, (None, None))
+        number, model, parent, is_completed = exchanges.get(head.exchange_id, _NO_EXCHANGE)
         is_shown = head.exchange_id not in beside
         place = read.place(head, number, model, first.get(head.exchange_id), is_shown=is_shown)
-        if head.exchange_id in corrected:
-            place = replace(place, is_corrected=True)
+        place = replace(place, parent_id=parent, is_completed=is_completed)
         shown[head.id] = (place, read.text(head, parts))
     return shown
-
-
-def _corrected(cursor: Connection, beside: Collection[int]) -> set[int]:
-    """Return those of some turns beside the shown path whose question that has in an edited form."""
-    talks = {talk for (talk,) in cursor.select_in("exchange", "conversation_id", beside)}
-    columns = "id, conversation_id, parent_id, segment_number"
-    rows = cursor.select_in("exchange", columns, talks, "conversation_id")
-    places = {each: tuple(place) for each, *place in rows}
-    on_path = {places[each]: each for each in places.keys() - not_shown(cursor, places.keys())}
-    asked = questions_of(cursor, {*beside, *on_path.values()})
-    return {
-        each
-        for each in beside
-        if (other := on_path.get(places[each])) is not None
-        and _is_edited(asked.get(each, ""), asked.get(other, ""))
-    }
-
-
-def _is_edited(before: str, now: str) -> bool:
-    before, now = before[:_COMPARED_CHARS], now[:_COMPARED_CHARS]
-    return before != now and SequenceMatcher(None, before, now).ratio() >= _EDITED_RATIO
 
 
 def questions_of(cursor: Connection, exchange_ids: Iterable[int | None]) -> dict[int, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 from app.chat.library import Library as Chats
 from app.check import check
 from app.domain import translation
-from app.domain.changes import FactPut, MessagesAdded
-from app.domain.conversations import ANY_RECALL, Attachment, RecallChoice
+from app.domain.changes import ExchangePut, FactPut, MessagesAdded
+from app.domain.conversations import ANY_RECALL, Attachment, ExchangeStatus, RecallChoice
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
@@ -85,27 +86,74 @@ def test_the_answering_sentence_is_worth_most_and_equal_turns_one(library: Recal
     assert [said_in(each, is_user=True) for each in library.recall(WHO).history].count(CAT) == 1
 
 
-def test_a_question_that_was_corrected_is_not_recalled_beside_its_correction(
-    library: RecallLibrary,
+COMES, PLUMBER = "The plumber comes on Monday at nine.", "When does the plumber come?"
+
+
+def recalled(library: RecallLibrary, question: str, *words: str) -> set[str]:
+    """Return which words a user said in the turns that are recalled, and in those that tools find."""
+    turns = " ".join(said_in(each, is_user=True) for each in library.recall(question).history)
+    answers = AnswerFinder(library.store, library.service)
+    found = answers.find(question, 9, {PassageKind.TURN})
+    told = " ".join(each.question for each in found)
+    assert {each for each in words if each in told} == {each for each in words if each in turns}
+    return {each for each in words if each in turns}
+
+
+@pytest.mark.parametrize("more", ["", " That is what the office of the house said." * 20])
+def test_a_statement_that_was_corrected_by_an_edit_is_not_recalled_beside_its_correction(
+    library: RecallLibrary, more: str
 ) -> None:
-    turn, talk = library.about_cat.exchanges[0], library.about_cat.conversation
-    corrected = CAT.replace("Minka", "Minki")
+    """However long it is, and wherever the correction is in it."""
+    said = f"{more} {COMES}".strip()
+    talk = add_conversation(library.store, (said, "Noted."), title="Repairs")
+    turn, edit = talk.exchanges[0], partial(library.edit, talk)
+    corrected, other = (
+        said.replace("Monday", "Tuesday"),
+        "The plumber comes here now, which is too late.",
+    )
     edited = sibling(library.store, turn, (), corrected)
-    again = sibling(library.store, turn, (), "How do I get to the practice of the vet?")
+    again = sibling(library.store, turn, (), other, "In an hour.")
 
-    def recalled(leaf: int) -> set[str]:
-        library.edit(library.about_cat, visible_leaf_id=leaf)
-        found = {said_in(each, is_user=True) for each in library.recall(WHO).history}
-        answers = AnswerFinder(library.store, library.service).find(WHO, 9, {PassageKind.TURN})
-        told = {each.question for each in answers}
-        assert told & {CAT, corrected} == found & {CAT, corrected}
-        return found
+    def days(question: str = PLUMBER) -> set[str]:
+        return recalled(library, question, "Monday", "Tuesday")
 
-    assert talk.visible_leaf_id is not None
-    assert recalled(edited.message_ids[-1]) & {CAT, corrected} == {corrected}
-    assert recalled(talk.visible_leaf_id) & {CAT, corrected} == {CAT}
-    both = recalled(again.message_ids[-1])
-    assert {CAT, corrected} <= both, "another question corrects nothing"
+    edit(visible_leaf_id=edited.message_ids[-1])
+    assert days() == {"Tuesday"}
+    assert days("Does the plumber come on Monday?") == {"Monday", "Tuesday"}
+    edit(visible_leaf_id=turn.message_ids[-1])
+    assert days() == {"Monday"}
+    edit(visible_leaf_id=again.message_ids[-1])
+    assert days() == {"Monday", "Tuesday"}, "another statement corrects nothing"
+
+
+@pytest.mark.parametrize("status", [ExchangeStatus.FAILED, ExchangeStatus.RUNNING])
+def test_an_edit_without_an_answer_takes_no_place_in_recall(
+    library: RecallLibrary, status: ExchangeStatus
+) -> None:
+    talk = add_conversation(library.store, (COMES, "Noted."), title="Repairs")
+    edited = sibling(library.store, talk.exchanges[0], (), COMES.replace("Monday", "Tuesday"))
+    library.store.save(ExchangePut(replace(edited, status=status)))
+    library.edit(talk, visible_leaf_id=edited.message_ids[-1])
+    assert recalled(library, PLUMBER, "Monday") == {"Monday"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "one", "other", "question"),
+    [
+        ("What is the capital of {}?", "Norway", "Iceland", "Which capital of a country?"),
+        ("Translate to German: Good {}.", "morning", "night", "What is good morning in German?"),
+        ("{}的天气怎么样？", "北京", "上海", "天气怎么样"),
+    ],
+)
+def test_a_question_that_was_edited_keeps_the_answer_of_its_former_wording(
+    library: RecallLibrary, asked: str, one: str, other: str, question: str
+) -> None:
+    """So does another request, when what is asked about is only in that."""
+    said = (asked.format(one), "Something of its own.")
+    talk = add_conversation(library.store, said, title="Towns")
+    edited = sibling(library.store, talk.exchanges[0], (), asked.format(other), "Something else.")
+    library.edit(talk, visible_leaf_id=edited.message_ids[-1])
+    assert recalled(library, question, one, other) == {one, other}
 
 
 def test_what_corrects_a_turn_comes_behind_it_as_relevant(library: RecallLibrary) -> None:
