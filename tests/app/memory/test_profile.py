@@ -157,9 +157,10 @@ def test_a_standing_instruction_is_proposed_alone_and_announced_once(library: Li
     assert [each.text for each in profile.unannounced().added] == ["Always answer in German."]
     profile.note_announced()
     assert not profile.unannounced()
+    library.learn("Never use emojis.", category=FactCategory.INSTRUCTION)
+    assert library.proposed() == {"Always answer in German."}, "not before the next day"
     profile.accept()
     library.next_day()
-    library.learn("Never use emojis.", category=FactCategory.INSTRUCTION)
     library.run()
     assert [each.text for each in profile.unannounced().added] == ["Never use emojis."]
     profile.reject()
@@ -513,7 +514,9 @@ def exported(library: Library, path: Path) -> Path:
 def test_an_export_brings_the_profile_as_a_proposal(library: Library, tmp_path: Path) -> None:
     library.accepted(NAME, HOME, TEA)
     library.profile.set(f"{library.profile.state().text}\nI am tall")
+    library.settings.set("profile_announced", "2026-11-27")
     file = exported(library, tmp_path / "all.json")
+    assert "profile_announced" not in file.read_text(), "it is told of here"
     with closing(build(made(tmp_path / "other"), RunMode.COMMAND_LINE)) as built:
         other = Library(built)
         import_files(other.store, [file])
