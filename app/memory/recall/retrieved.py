@@ -140,17 +140,15 @@ def ordered_exchanges(
     made: Mapping[PassageId, RetrievedExchange],
     corrections: Mapping[PassageId, PartId],
 ) -> tuple[RetrievedExchange, ...]:
-    """Return the turns that exist, each with the one that corrects it behind it.
+    """Return the turns that exist, each with those that correct it, and each other, behind it.
 
     Of branches that share the message found, the best.
     """
     kept: dict[MessageId | ExchangeId, RetrievedExchange] = {}
-    behind = {own: passage_id_of(part) for own, part in corrections.items()}
-    corrected = {correction: own for own, correction in behind.items()}
     for _, head in found:
-        first = corrected.get(head.id, head.id)
-        for passage in (first, behind.get(first)):
-            if passage is not None and (each := made.get(passage)) is not None:
+        first, behind = _chain(head.id, corrections)
+        for passage in (first, *map(passage_id_of, behind)):
+            if (each := made.get(passage)) is not None:
                 kept.setdefault(each.message_id or each.exchange_id, each)
     return tuple(kept.values())
 
@@ -162,16 +160,29 @@ def with_corrections(
     first: dict[PassageId, Ranked] = {}
     for each in ranked:
         first.setdefault(passage_id_of(each.part_id), each)
-    corrected = {passage_id_of(part): own for own, part in corrections.items()}
     placed: dict[PartId, Ranked] = {}
     for each in ranked:
-        own = corrected.get(passage_id_of(each.part_id), passage_id_of(each.part_id))
+        own, behind = _chain(passage_id_of(each.part_id), corrections)
         turn = first.get(own, each)
         placed.setdefault(turn.part_id, turn)
-        if (behind := corrections.get(own)) is not None:
-            placed.setdefault(behind, replace(max(turn, each, key=_relevance), part_id=behind))
+        for part in behind:
+            placed.setdefault(part, replace(max(turn, each, key=_relevance), part_id=part))
         placed.setdefault(each.part_id, each)
     return list(placed.values())
+
+
+def _chain(
+    passage: PassageId, corrections: Mapping[PassageId, PartId]
+) -> tuple[PassageId, list[PartId]]:
+    """Return the turn that a correction, or one of it, corrects, and all of them in order."""
+    corrected = {passage_id_of(part): own for own, part in corrections.items()}
+    while passage in corrected:
+        passage = corrected[passage]
+    first, behind = passage, list[PartId]()
+    while (part := corrections.get(passage)) is not None:
+        behind.append(part)
+        passage = passage_id_of(part)
+    return first, behind
 
 
 def _relevance(ranked: Ranked) -> float:
@@ -308,7 +319,7 @@ class Retrieval:
     ) -> Mapping[PassageId, PartId]:
         """Return, by turn, the message after it, where that corrects what was said. Blocking.
 
-        Not what the request quotes, nothing refused, and nothing of a branch that is not shown.
+        And what corrects the correction. Not what the request quotes, nothing refused, and nothing of a branch that is not shown.
         """
         left_out = refused(self.verdicts)
         found = {
@@ -322,7 +333,8 @@ class Retrieval:
         }
         places = passages.places(map(passage_id_of, found.values())) if found else {}
         shown = {each for each, place in places.items() if place.is_shown}
-        return {own: part for own, part in found.items() if passage_id_of(part) in shown}
+        found = {own: part for own, part in found.items() if passage_id_of(part) in shown}
+        return {**found, **self.corrections(passages, shown)} if found else {}
 
     def with_feedback(
         self,

@@ -188,6 +188,18 @@ def test_what_corrects_a_turn_comes_behind_it_as_relevant(library: RecallLibrary
     assert fixed not in [each.text for each in library.recall(question, segment=segment).earlier]
 
 
+def test_a_correction_of_a_correction_comes_behind_both(library: RecallLibrary) -> None:
+    said = ["The plumber comes on Monday at nine.", "no, it is Tuesday", "no, it is Wednesday"]
+    talk = add_conversation(
+        library.store, *((each, "Noted.") for each in said), "Which tap is best?"
+    )
+    for words in ("When does the plumber come?", "Does the plumber come on Wednesday?"):
+        found = library.recall(words).history[:3]
+        assert [said_in(each, is_user=True) for each in found] == said
+        earlier = library.recall(words, segment=segment_of(talk)).earlier[:3]
+        assert [each.text for each in earlier] == said
+
+
 def test_what_corrects_on_a_branch_that_is_not_shown_is_left_out(library: RecallLibrary) -> None:
     comes, fixed = "The plumber comes on Monday at nine.", "no, it is Tuesday, sorry"
     talk = add_conversation(library.store, (comes, "Noted."), ("Thanks", "I see."))
