@@ -217,7 +217,7 @@ class CreatedPresenters(QObject):
         )  # fmt: skip
         SuggestionPresenter(
             bridge, banner, offer, partial(profile_suggestion, services.profile), 1_000,
-            ["memory", "conversations", "profile_enabled"],
+            ["memory", "profile_enabled"],
             partial(self._window.memory.open_page, "profile"), self._window.offer.withdraw,
         )  # fmt: skip
         self.quick_find = QuickFindPresenter(
