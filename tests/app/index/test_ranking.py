@@ -125,7 +125,7 @@ def test_a_nearer_fact_counts_for_its_message_and_not_as_context() -> None:
     with_fact = replace(table, facts=np.array([[0, fact]]))
     assert fact in context_parts(with_fact)
     cosines = {OLD: 0.2, NEW: 0.4, OTHER: 0.3, fact: 0.9}
-    assert order(table, QUESTION, cosines)[0] == NEW
+    assert column("cosine", table, QUESTION, cosines)[0] < -1
     assert column("cosine", with_fact, QUESTION, cosines)[0] > 1
     for each in ("context_cosine", "answers_cosine"):
         assert column(each, with_fact, QUESTION, cosines) == column(each, table, QUESTION, cosines)
