@@ -30,7 +30,7 @@ _LISTED = 60  # statements that a question for all of them gets
 _CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
 _STANDS_OUT = 2.6  # deviations of the statements, beyond which a cosine adds to the relevance
 _SLOPE = 3.0  # log odds for a deviation
-_MOST_BY_MEANING = 0.5  # relevance of what meaning alone finds: worth a hint, not a quotation
+_MOST_OF_HINT = 0.5  # relevance of what is worth a hint, not a quotation
 _KINDS = (PassageKind.FACT, PassageKind.MEMORY)
 Newer = Mapping[
     PassageId, Mapping[ExchangeId, float]
@@ -174,14 +174,15 @@ class FactRecall:
         ]
 
     def _by_origin(self, ranked: Sequence[Ranked]) -> list[Ranked]:
-        """Return statements with more relevance than ones by patterns have, unless they are that.
+        """Return statements with more relevance than ones by patterns have, which are hints at most.
 
-        A model or the user words a statement so that it answers by itself.
+        A model or the user words a statement so that it answers by itself. What patterns find is a
+        sentence of a message, which is quoted itself where it answers.
         """
         by_patterns = self._facts.of_model(BY_PATTERNS, (passage_id_of(p.part_id) for p in ranked))
         more = STATEMENT_LOG_ODDS - _PATTERN_LOG_ODDS
         return [
-            each
+            each.with_relevance(min(each.relevance, _MOST_OF_HINT))
             if passage_id_of(each.part_id) in by_patterns
             else each.with_relevance(min(HIGHEST_RELEVANCE, shifted(each.relevance, more)))
             for each in ranked
@@ -218,6 +219,6 @@ def _with_meaning(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[
     raised = []
     for each in ranked:
         out = 0.0 if each.cosine is None else (each.cosine - mean) / deviation - _STANDS_OUT
-        by_meaning = min(_MOST_BY_MEANING, shifted(each.relevance, _SLOPE * max(0.0, out)))
+        by_meaning = min(_MOST_OF_HINT, shifted(each.relevance, _SLOPE * max(0.0, out)))
         raised.append(each.with_relevance(max(each.relevance, by_meaning)))
     return sorted(raised, key=lambda each: -each.relevance)

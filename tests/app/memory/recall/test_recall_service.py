@@ -242,14 +242,17 @@ def test_current_facts_are_found_with_their_source(library: RecallLibrary) -> No
     assert found.match.relevance >= FLOOR
 
 
-def test_a_fact_in_the_words_of_its_message_is_less_relevant_than_one_in_others(
-    library: RecallLibrary,
-) -> None:
+def test_a_fact_in_the_words_of_its_message_is_a_hint_at_most(library: RecallLibrary) -> None:
     worded = library.fact("Minka the cat is seen by doctor Arden", model="loop:model")
     library.fact("Minka the cat is seen by doctor Arden, always", model=BY_PATTERNS)
     first, second = library.recall(DOCTOR).facts
     assert first.match.passage_id == worded.id
     assert first.match.relevance > second.match.relevance + 0.1
+    stated = "The harbour clinic vaccinates ferrets and Siamese kittens every other Thursday"
+    library.fact(stated, model=BY_PATTERNS)
+    asked = "When does the harbour clinic vaccinate ferrets and Siamese kittens, every Thursday?"
+    found = {each.text: each.match.relevance for each in library.recall(asked).facts}
+    assert 0.3 < found[stated] < FLOOR
 
 
 def test_a_fact_is_as_relevant_as_the_turn_that_states_what_it_replaced(
