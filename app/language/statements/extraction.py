@@ -218,14 +218,7 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
     for start in (0, *(end for _, end in ends)):
         if start < done:
             continue
-        rest = said[start:]
-        if lead := known.leads.match(rest):
-            turned = None if asks else known.inverted.match(rest, lead.end())
-            rest = (
-                rest[lead.end() :]
-                if turned is None
-                else f"{turned[2]} {turned[1]}{rest[turned.end() :]}"
-            )
+        rest = _without_lead(said[start:], known, asks=asks)
         for candidate in (rest, before + rest) if before else (rest,):
             if (hit := _first_match(candidate, known)) is None:
                 continue
@@ -253,6 +246,15 @@ def _statements(sentence: str, known: Patterns) -> Iterator[Statement]:
         else:
             if not asks:
                 yield from _denied(rest, known)
+
+
+def _without_lead(clause: str, known: Patterns, *, asks: bool) -> str:
+    """Return a clause without its opening words, subject before verb: "Übrigens bin ich" is "ich bin"."""
+    if (lead := known.leads.match(clause)) is None:
+        return clause
+    if asks or (turned := known.inverted.match(clause, lead.end())) is None:
+        return clause[lead.end() :]
+    return f"{turned[2]} {turned[1]}{clause[turned.end() :]}"
 
 
 def _denied(clause: str, known: Patterns) -> Iterator[Statement]:

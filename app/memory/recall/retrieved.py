@@ -43,6 +43,7 @@ from app.storage.tables.passages.texts import PassagePlace
 SURE = Ranked(PartId(0), 0.0, 1.0, None, 0.0)  # what is quoted whatever the question
 _PLAIN_CHARS = 200
 _MOSTLY_SAME = 0.6  # share of the words of a statement and of its edited form
+_CORRECTED_AGAIN = 5  # corrections of one turn that are followed
 _WORTH_READING = 0.1  # relevance; below it a text is one unit, cut at the beginning
 
 
@@ -319,22 +320,26 @@ class Retrieval:
     ) -> Mapping[PassageId, PartId]:
         """Return, by turn, the message after it, where that corrects what was said. Blocking.
 
-        And what corrects the correction. Not what the request quotes, nothing refused, and nothing of a branch that is not shown.
+        And what corrects the correction, some times. Not what the request quotes, nothing refused, and nothing of a branch that
+        is not shown.
         """
-        left_out = refused(self.verdicts)
-        found = {
-            text.id: after.id
-            for text in passages.texts(turns)
-            for after in text.after[:1]
-            if after.role is Role.USER
-            and is_correction(after.text, *_last_of(text))
-            and passage_id_of(after.id) not in left_out
-            and passage_id_of(after.id) not in self.segment.quoted
-        }
-        places = passages.places(map(passage_id_of, found.values())) if found else {}
-        shown = {each for each, place in places.items() if place.is_shown}
-        found = {own: part for own, part in found.items() if passage_id_of(part) in shown}
-        return {**found, **self.corrections(passages, shown)} if found else {}
+        left_out, found = refused(self.verdicts), dict[PassageId, PartId]()
+        for _ in range(_CORRECTED_AGAIN):
+            more = {
+                text.id: after.id
+                for text in passages.texts(turns)
+                for after in text.after[:1]
+                if after.role is Role.USER
+                and is_correction(after.text, *_last_of(text))
+                and passage_id_of(after.id) not in left_out
+                and passage_id_of(after.id) not in self.segment.quoted
+            }
+            places = passages.places(map(passage_id_of, more.values())) if more else {}
+            turns = {each for each, place in places.items() if place.is_shown}
+            if not turns:
+                break
+            found |= {own: part for own, part in more.items() if passage_id_of(part) in turns}
+        return found
 
     def with_feedback(
         self,

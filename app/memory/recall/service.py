@@ -12,12 +12,13 @@ from itertools import chain, islice
 
 from app.domain.conversations import ANY_RECALL, RecallChoice
 from app.domain.errors import MemoryOff
-from app.domain.ids import ConversationId, PassageId, passage_id_of
+from app.domain.ids import ConversationId, PartId, PassageId, passage_id_of
 from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.domain.recall import (
     RecallSettings,
     RetrievalResult,
     RetrievedConversation,
+    RetrievedExchange,
     SegmentContext,
     Verdict,
     is_recall_on,
@@ -68,6 +69,8 @@ _OFF_ONCE = "Memory was off for this message, so nothing is recalled"
 _SEND_AGAIN = "Send it again with memory on."
 _SWITCH_ON = "Turn on 'Use memory here' in the Conversation menu."
 _WARM_UP_QUESTION = "Which questions about work, home and travel were answered last year?"
+
+_Find = tuple[Ranked, Passage]
 
 
 class RecallService:
@@ -296,13 +299,7 @@ class RecallService:
         }
         taken = settings.rag_conversation_limit * exchanges
         history = turns[: with_spare(settings.rag_history_limit, taken)]
-        wanted = {head.id: each for group in (*of_each.values(), history) for each, head in group}
-        corrections = retrieval.corrections(self._passages, wanted)
-        for own, part in corrections.items():
-            known = wanted.get(passage_id_of(part), wanted[own])
-            if known.relevance <= wanted[own].relevance:
-                wanted[passage_id_of(part)] = replace(wanted[own], part_id=part)
-        made = retrieved_exchanges(self._passages, prepared, wanted, verdicts)
+        made, corrections = self._made(prepared, retrieval, [*chain(*of_each.values(), history)])
         conversations = self._reads.talks(
             {*best_finds, *(each.conversation_id for each in made.values())}
         )
@@ -324,6 +321,16 @@ class RecallService:
             history=ordered_exchanges(history, made, corrections),
             titles={each: head.title for each, head in conversations.items()},
         )
+
+    def _made(
+        self, prepared: PreparedQuery, retrieval: Retrieval, finds: Sequence[_Find]
+    ) -> tuple[Mapping[PassageId, RetrievedExchange], Mapping[PassageId, PartId]]:
+        """Return turns and what corrects them, by passage, and the part that corrects each."""
+        wanted = {head.id: each for each, head in finds}
+        corrections = retrieval.corrections(self._passages, wanted)
+        ranked = with_corrections([*wanted.values()], corrections)
+        shown = {passage_id_of(each.part_id): each for each in reversed(ranked)}
+        return retrieved_exchanges(self._passages, prepared, shown, retrieval.verdicts), corrections
 
     def _ranked_turns_and_summaries(
         self, prepared: PreparedQuery, scope: SearchScope
@@ -388,6 +395,3 @@ class RecallService:
 
     def _boundary(self, retrieval: Retrieval) -> Boundary:
         return self._search.boundaries.of(retrieval.segment.project)
-
-
-_Find = tuple[Ranked, Passage]
