@@ -51,7 +51,8 @@ class FactRecall:
     ) -> tuple[RetrievedFact, ...]:
         """Return facts and saved texts inside a boundary, best first.
 
-        First those that replaced what the turns found state; None for these alone. A fact that has ended has no passage, but it may end at this moment.
+        First come those that replaced what the turns found state; without a query only these. A fact
+        that has ended has no passage, but it may end at this moment.
         """
         limit = retrieval.settings.rag_fact_limit
         if not limit:

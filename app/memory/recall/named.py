@@ -41,7 +41,7 @@ class NamedRecall:
     def retrieve(
         self, question: str, retrieval: Retrieval, scope: SearchScope, boundary: Boundary
     ) -> None:
-        """Add what is asked for to a retrieval, turns from `scope` with the facts that replaced what they state."""
+        """Add what is asked for to a retrieval: turns from `scope`, and facts that replaced what these state."""
         days = _days_of(question, retrieval.segment.recent)
         retrieval.verdicts = self._feedback.verdicts()
         if days is None:

@@ -68,8 +68,8 @@ def corrected_statements(
 ) -> set[PassageId]:
     """Return the turns of which another one here, in their place on the shown path, is the edited form.
 
-    Only statements, of which few words changed: a former question has an answer of its own. None of which
-    the question contains a word that the edited form has no more.
+    Only statements of which few words changed: a former question has an answer of its own. A turn stays
+    if what is asked contains a word that only the former turn has.
     """
 
     def spot(place: PassagePlace) -> tuple[int | None, ...]:
@@ -320,8 +320,8 @@ class Retrieval:
     ) -> Mapping[PassageId, PartId]:
         """Return, by turn, the message after it, where that corrects what was said. Blocking.
 
-        And what corrects the correction, some times. Not what the request quotes, nothing refused, and nothing of a branch that
-        is not shown.
+        Corrections of corrections too, up to five. Left out are those that the request quotes, that the user
+        refused, or that are on a branch that is not shown.
         """
         left_out, found = refused(self.verdicts), dict[PassageId, PartId]()
         for _ in range(_CORRECTED_AGAIN):
