@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from app.domain.changes import Change, ProfileLinesRejected, ProfilePut, ProfileReviewPut
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.records.facts import BY_IMPORT, BY_USER, Fact
+from app.domain.records.facts import BY_IMPORT, BY_USER, Fact, FactCategory
 from app.domain.records.profile import (
     Profile,
     ProfileDiff,
@@ -97,11 +97,22 @@ class ProfileService:
         return int(self.state().proposal is not None)
 
     def unannounced(self) -> ProfileDiff:
-        """Return what the proposal that waits would change; nothing once it was announced."""
+        """Return what the proposal that waits would change, standing instructions first.
+
+        Nothing once it was announced.
+        """
         state = self.state()
         if state.proposal is None or self._settings.text(_ANNOUNCED) == _stamp(state.proposal):
             return ProfileDiff((), ())
-        return state.diff
+        added = state.diff.added
+        known = self._facts.by_ids(each.fact_id for line in added for each in line.sources)
+        asked = {
+            each for each, found in known.items() if found.fact.category is FactCategory.INSTRUCTION
+        }
+        first = sorted(
+            added, key=lambda line: asked.isdisjoint(each.fact_id for each in line.sources)
+        )
+        return replace(state.diff, added=tuple(first))
 
     def note_announced(self) -> None:
         """Remember that the user was told of the proposal that waits."""

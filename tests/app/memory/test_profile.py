@@ -150,15 +150,18 @@ def test_a_pinned_fact_is_proposed_alone(library: Library) -> None:
     assert library.proposed() == {NAME}
 
 
-def test_a_standing_instruction_is_proposed_alone_and_announced_once(library: Library) -> None:
+def test_a_standing_instruction_is_enough_for_a_proposal_and_announced_first(
+    library: Library,
+) -> None:
+    library.learn(NAME)
     library.learn("Always answer in German.", category=FactCategory.INSTRUCTION)
-    assert library.proposed() == {"Always answer in German."}
+    assert library.proposed() == {NAME, "Always answer in German."}
     profile = library.profile
-    assert [each.text for each in profile.unannounced().added] == ["Always answer in German."]
+    assert [each.text for each in profile.unannounced().added] == ["Always answer in German.", NAME]
     profile.note_announced()
     assert not profile.unannounced()
     library.learn("Never use emojis.", category=FactCategory.INSTRUCTION)
-    assert library.proposed() == {"Always answer in German."}, "not before the next day"
+    assert library.proposed() == {NAME, "Always answer in German."}, "not before the next day"
     profile.accept()
     library.next_day()
     library.run()
