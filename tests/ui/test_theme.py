@@ -8,16 +8,18 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
     QComboBox,
+    QLabel,
     QLineEdit,
     QPlainTextEdit,
     QRadioButton,
     QToolButton,
+    QToolTip,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -184,6 +186,18 @@ def test_focused_check_boxes_are_whole(qtbot: QtBot, kind: type[QCheckBox | QRad
     box.setFocus()
     qtbot.waitUntil(box.hasFocus)
     assert box.grab().toImage().pixelColor(0, box.height() // 2).name() == Theme().colors.text
+
+
+@pytest.mark.usefixtures("appearance")
+def test_a_tool_tip_shows_markup_as_it_was_written(qtbot: QtBot, qapp: QApplication) -> None:
+    QToolTip.showText(QPoint(0, 0), "<b>A title</b>")
+    (tip,) = (
+        each for each in qapp.topLevelWidgets() if each.metaObject().className() == "QTipLabel"
+    )
+    assert isinstance(tip, QLabel)
+    assert tip.textFormat() is Qt.TextFormat.PlainText
+    QToolTip.hideText()
+    qtbot.waitUntil(lambda: not QToolTip.isVisible())
 
 
 WINDOW_IN_THIS_FOLDER = """

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from html import escape
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -218,7 +217,7 @@ class DocumentTableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return row.cells[column]
         if role == Qt.ItemDataRole.ToolTipRole:
-            return "<br>".join(map(escape, (row.path, row.state)))
+            return f"{row.path}\n{row.state}"
         if role == Qt.ItemDataRole.AccessibleTextRole:
             title = tr("Folder") if row.is_folder and not column else _TITLES[column]
             return f"{title}: {row.cells[column]}"

@@ -20,7 +20,7 @@ from ui.models.labels import (
     used_text,
 )
 from ui.models.preview import GROUPS
-from ui.rendering.inline import tooltip_html
+from ui.rendering.inline import tooltip_text
 
 Index = QModelIndex | QPersistentModelIndex
 _DASH = "\N{EN DASH}"
@@ -155,7 +155,7 @@ def _fill(items: Sequence[QStandardItem], row: _Row) -> None:
         name = verdict if is_last else icon_of(row.place) if column == 0 else ""
         item.setIcon(icon(name, Ink.PlaceholderText) if name else QIcon())
         item.setAccessibleText(spoken)
-        item.setToolTip(tooltip_html(tip))
+        item.setToolTip(tooltip_text(tip))
         item.setTextAlignment(_alignment(column))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import ClassVar
 
 from PySide6.QtCore import QObject, Qt
@@ -106,18 +105,16 @@ def group_text(group: ResultGroup) -> str:
 
 
 def _tooltip(row: SearchResult | ResultGroup | FoldRow) -> str:
-    """Return a row's tool tip as HTML, with its text escaped."""
+    """Return a row's tool tip."""
     if isinstance(row, FoldRow):
         return ""
     if isinstance(row, ResultGroup):
-        return "<br>".join(
-            escape(each) for each in (row.title, source_title(row.best.source)) if each
-        )
+        return "\n".join(filter(None, (row.title, source_title(row.best.source))))
     path = row.source if row.kind is PassageKind.DOCUMENT else ""
     lines = [title_text(row), path, row.user_question, origin_text(row)]
     if row.is_weak:
         lines.append(tr("Weak match: less relevant than what is recalled"))
-    return "<br>".join(escape(line) for line in lines if line)
+    return "\n".join(filter(None, lines))
 
 
 def _spoken(row: SearchResult | ResultGroup | FoldRow) -> str:

@@ -1,9 +1,9 @@
 """Inline tokens to runs of characters: emphasis, code, links, images, formulas, bare addresses."""
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 from markdown_it.token import Token
@@ -24,6 +24,7 @@ _TRAILING = ".,;:!?*_~'\""
 _UNDRAWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffc\u2028\u2029]")
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _MAX_TARGET_SHOWN = 120
+_TIP_LINE = 90  # characters
 _MARKUP: dict[str, dict[str, Any]] = {
     "strong_open": {"bold": True},
     "em_open": {"italic": True},
@@ -54,9 +55,10 @@ def displayable_target(target: str) -> str:
     return text if len(text) <= _MAX_TARGET_SHOWN else text[: _MAX_TARGET_SHOWN - 1] + "…"
 
 
-def tooltip_html(text: str) -> str:
-    """Return `text` escaped for a tool tip, which Qt would otherwise guess to be rich text."""
-    return f"<qt>{escape(sanitize(text))}</qt>"
+def tooltip_text(text: str) -> str:
+    """Return `text` in short lines for a tool tip; the style sheet makes it plain text."""
+    lines = sanitize(text).splitlines()
+    return "\n".join(textwrap.fill(each, _TIP_LINE, replace_whitespace=False) for each in lines)
 
 
 def _shown(match: re.Match[str]) -> str:
@@ -108,7 +110,7 @@ class InlineWriter:
         color = self._formats.char(style).foreground().color().name()
         format_ = self._document.formula_format(typeset, self._formats.em_px(style), color)
         format_.setProperty(Property.TEX, written)
-        format_.setToolTip(tooltip_html(source[:1000]))
+        format_.setToolTip(tooltip_text(source[:1000]))
         if style.link:
             format_.setAnchor(True)
             format_.setAnchorHref(style.link)
@@ -160,7 +162,7 @@ class InlineWriter:
         label = " ".join(sanitize(_plain_text(token)).split()) or "image"
         if (image := self._document.image_format(target)) is not None:
             image.setProperty(Property.IMAGE, label[:300])
-            image.setToolTip(tooltip_html(label[:300]))
+            image.setToolTip(tooltip_text(label[:300]))
             image.setAnchor(True)
             image.setAnchorHref(style.link or target)
             emit(OBJECT, image)

@@ -212,7 +212,7 @@ class MainWindow(QMainWindow):
 
     def show_recall(self, text: str, notice: str, is_on_here: bool, can_switch: bool) -> None:
         """Show the status of recall, a notice as its tip, and the switch of the open conversation."""
-        from ui.rendering.inline import tooltip_html
+        from ui.rendering.inline import tooltip_text
 
         switch = self.actions_by_name["memory_here"]
         switch.setEnabled(can_switch)
@@ -221,7 +221,7 @@ class MainWindow(QMainWindow):
         self.recall_status.setVisible(bool(text))
         tip = f"{notice or text}".rstrip(".")
         tip = tr("{tip}. Click to open the recall settings.").format(tip=tip)
-        self.recall_status.setToolTip(tooltip_html(tip))
+        self.recall_status.setToolTip(tooltip_text(tip))
         self.recall_status.setAccessibleDescription(tip)
 
     def close_now(self) -> None:

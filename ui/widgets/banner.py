@@ -191,11 +191,11 @@ class Offer(QWidget):
             self._show_next()
 
     def _show_first(self) -> None:
-        from ui.rendering.inline import tooltip_html
+        from ui.rendering.inline import tooltip_text
 
         text = self._waiting[0].text
         self.open.setAccessibleName(text)
-        self.open.setToolTip(tooltip_html(text))
+        self.open.setToolTip(tooltip_text(text))
         self.open.setMaximumWidth(self.open.fontMetrics().horizontalAdvance(text) + 2)
         self.show()
         self._row.activate()

@@ -1,7 +1,6 @@
 """Table of records: a row shows the texts of one, and records are selected, kept and filtered."""
 
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
@@ -91,7 +90,7 @@ class RecordTable(QTreeWidget):
                 row = rows[key(each)] = QTreeWidgetItem(list(texts(each)))
                 row.setData(0, _RECORD, each)
                 for column in range(self.columnCount()):
-                    row.setToolTip(column, escape(row.text(column)))
+                    row.setToolTip(column, row.text(column))
                 for column in self._numbers:
                     row.setTextAlignment(column, _NUMBERS)
                 (rows.get(above(each)) or self.invisibleRootItem()).addChild(row)

@@ -158,7 +158,7 @@ def test_a_list_shows_no_relevance_and_a_row_says_that_it_is_weak_or_only_near()
     assert origin_text(turn(3, kind=PassageKind.CONVERSATION_SUMMARY)).startswith("Summary · ")
     tip = str(model.index(2).data(Qt.ItemDataRole.ToolTipRole))
     assert "Weak match" in tip
-    assert tip.startswith("&lt;b&gt;<br>"), "a title is no markup"
+    assert tip.startswith("<b>\n")
     near = turn(7, kind=PassageKind.FACT, is_weak=True, relevance=0.001, marks=())
     model.show_results([turn(1), near])
     assert rows(model)[1:] == ["Talk 1 (1)", "1", "fold 1"]

@@ -201,12 +201,6 @@ def test_an_offer_that_does_not_stand_any_more_leaves_the_others(
     assert offer.isHidden()
 
 
-def test_the_tool_tip_of_an_offer_shows_markup_as_it_was_written(parts: Parts) -> None:
-    offer = Offer()
-    offer.make("Add “Never use <b>”?", lambda: None, lambda: None)
-    assert offer.open.toolTip() == "<qt>Add “Never use &lt;b&gt;”?</qt>"
-
-
 def test_one_offer_is_shown_at_a_time(parts: Parts) -> None:
     offer, done = Offer(), list[str]()
     for name in ("first", "second", "third"):

@@ -99,4 +99,4 @@ def test_a_text_waits_only_a_while_for_its_formulas(monkeypatch: pytest.MonkeyPa
 def test_a_formula_under_the_cursor_has_its_source_as_tool_tip() -> None:
     cursor = QTextCursor(compose("$x<y$").document)
     cursor.movePosition(QTextCursor.MoveOperation.End)
-    assert "x&lt;y" in cursor.charFormat().toolTip()
+    assert "x<y" in cursor.charFormat().toolTip()

@@ -14,7 +14,7 @@ from app.domain.records.topics import Trail
 from app.domain.text import one_line, translate_lines
 from app.domain.translation import format_day, format_turn, tr
 from ui.models.conversations import source_title
-from ui.rendering.inline import tooltip_html
+from ui.rendering.inline import tooltip_text
 from ui.views.memory.recalled_pane import RecalledPane
 from ui.views.memory.sent_pane import SentPane
 from ui.widgets.controls import button, column_in, combo_box, filled, row_of, tool_button
@@ -218,7 +218,7 @@ class RelatedList(QWidget):
         for text, value in rows:
             row = QListWidgetItem(text, self.list)
             row.setData(Qt.ItemDataRole.UserRole, value)
-            row.setToolTip(tooltip_html(text))
+            row.setToolTip(tooltip_text(text))
         row_px = max(1, self.list.sizeHintForRow(0))
         self.list.setFixedHeight(row_px * self.list.count() + 2 * self.list.frameWidth())
         self.all.hide()

@@ -1,7 +1,6 @@
 """The test questions: the current and the previous rank of the turn each should find."""
 
 from collections.abc import Sequence
-from html import escape
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
@@ -57,7 +56,7 @@ class QuestionsView(ReportsShown, QWidget):
         self._bar.hide()
         rows = self._table.show_records(places, _texts, lambda each: each.probe.question)
         for row, place in zip(rows, places, strict=True):
-            row.setToolTip(2, escape(place.probe.problem))
+            row.setToolTip(2, place.probe.problem)
         self._words.setText(summary(places))
         self._run.setEnabled(bool(places))
 

@@ -33,7 +33,7 @@ from ui.rendering.document import (
     fragments_of,
 )
 from ui.rendering.formats import Property, formats_of
-from ui.rendering.inline import OBJECT, displayable_target, tooltip_html
+from ui.rendering.inline import OBJECT, displayable_target, tooltip_text
 from ui.rendering.plain_text import plain_selection
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.wide_areas import WideAreas
@@ -299,7 +299,7 @@ class DocumentView(QTextBrowser):
         shown = displayable_target(target)
         self._point_at(shown)
         is_external = target and not target.startswith(_INSIDE)
-        tip = tooltip_html(shown) if is_external else self._format_at(at).toolTip()
+        tip = tooltip_text(shown) if is_external else self._format_at(at).toolTip()
         if tip:
             QToolTip.showText(event.globalPosition().toPoint(), tip, self)
 

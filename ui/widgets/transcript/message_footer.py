@@ -12,7 +12,7 @@ from app.domain.conversations import Message
 from app.domain.ids import MessageId
 from app.domain.translation import format_milliseconds, format_number, model_label, money, tr
 from app.domain.turns import RECALL_MODEL
-from ui.rendering.inline import tooltip_html
+from ui.rendering.inline import tooltip_text
 from ui.theme import Theme
 from ui.widgets.controls import action_button
 from ui.widgets.plain_label import PlainLabel
@@ -131,9 +131,8 @@ class MessageFooter(QWidget):
         """Show model and cost; "" hides them."""
         self._text = text
         self._figures.setVisible(bool(text))
-        self._figures.setToolTip(tooltip_html(text))
+        self._figures.setToolTip(tooltip_text(text))
         self._figures.setAccessibleName(text)
-        self._figures.setAccessibleDescription(text)  # else it is the tip with its tags
         remeasure(self)
 
     def show_branches(self, branches: Sequence[Branch]) -> None:

@@ -12,7 +12,7 @@ from app.domain.conversations import File, Image, Problem
 from app.domain.text import one_line, sentences
 from app.domain.translation import format_size, long_day, tr, translate_filled
 from ui.icons import Ink, set_icon
-from ui.rendering.inline import tooltip_html
+from ui.rendering.inline import tooltip_text
 from ui.widgets.controls import PushButton, ToolButton
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext
@@ -194,7 +194,7 @@ def _file_chip(context: RenderContext, file: File) -> QToolButton:
     button = chip(one_line(file.name or "file", _CHIP_CHARS))
     if file.size_bytes is not None:
         button.setText(f"{button.text()}  \N{MIDDLE DOT}  {format_size(file.size_bytes)}")
-    button.setToolTip(tooltip_html(f"{file.name}, {file.media_type}"))
+    button.setToolTip(tooltip_text(f"{file.name}, {file.media_type}"))
     button.setEnabled(file.content_hash is not None)
     button.clicked.connect(partial(context.events.file_clicked.emit, file))
     return button
@@ -218,7 +218,7 @@ class ImageButton(ToolButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setAccessibleName(tr("Image {name}").format(name=image.name))
-        self.setToolTip(tooltip_html(image.name))
+        self.setToolTip(tooltip_text(image.name))
         self.clicked.connect(partial(context.events.file_clicked.emit, image))
         thumbnails.loaded.connect(self._on_thumbnails_loaded)
         self._show_image()
@@ -240,7 +240,7 @@ class WrittenRow(FlowRow):
         super().__init__(gap=context.px(0.6))
         self.setAccessibleName(line.text)
         label = Label(one_line(line.text, _WRITTEN_CHARS), "small")
-        label.setToolTip(tooltip_html(line.text))
+        label.setToolTip(tooltip_text(line.text))
         self.add(label)
         for button in _written_buttons(context, line):
             self.add(button)
@@ -299,7 +299,7 @@ class SourceRow(FlowRow):
         button.setAccessibleName(f"{source.kind}: {source.text}{cited}")
         button.setAccessibleDescription(source.tip)
         button.setProperty("cited", source.cited)
-        button.setToolTip(tooltip_html(source.tip))
+        button.setToolTip(tooltip_text(source.tip))
         button.clicked.connect(partial(self._clicked, source.number))
         return button
 
