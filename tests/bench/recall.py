@@ -15,7 +15,8 @@ of a set has a library to itself, and its questions without evidence have no ans
 has the same 12 sessions and 16 questions in 14 languages, to be asked with `--embedder builtin-multilingual`;
 `tests/data/years.json` and `years_unseen.json` have six people's 45 sessions of a year with 45 questions each, which rarely use
 the words of their answers; `tests/data/habits.json` has five people's 40 sessions with standing instructions and preferences, told in
-passing, and requests that they apply to. With `--renamed` all speakers have the
+passing, and requests that they apply to; `tests/data/about_me.json` has ten people's 18 sessions of a year, in ten languages, with
+16 questions about themselves and 6 about what they never said, for `--each` with that embedder. With `--renamed` all speakers have the
 same two names. With `--own-facts` the halves have the facts that the product extracts without a model instead of
 ready-made ones. `--questions` asks about so many of each set, evenly chosen; `--embedder` takes another
 one than the usual; `--library` keeps the libraries of halves for the next run. `scale.py` measures how long retrieval takes in a large library.
