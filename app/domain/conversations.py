@@ -276,6 +276,7 @@ class TitleOrigin(StrEnum):
 
 
 OWN_SOURCE = "commonplace"
+SAMPLE_SOURCE = "sample"  # its person is not the user
 
 
 @dataclass(frozen=True, slots=True)

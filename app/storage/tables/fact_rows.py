@@ -23,7 +23,7 @@ from app.storage.engine.aggregate import (
 from app.storage.engine.connection import IGNORE, Connection, Queries
 from app.storage.tables.fact_visibility import VISIBLE_FACTS
 from app.storage.tables.passages.rows import passage_source
-from app.storage.tables.projects import BOUNDED
+from app.storage.tables.projects import APART
 
 FACT_COLUMNS = columns_of(Fact)
 FACT_VERSION_COLUMNS = columns_of(FactVersion)
@@ -35,13 +35,11 @@ _CURRENT = (
     "(SELECT id FROM fact WHERE valid_until IS NULL UNION "
     f"SELECT id FROM {VISIBLE_FACTS} WHERE valid_until IS NULL)"
 )
-_IN_BOUNDS = (
-    f"(SELECT f.*, b.project FROM fact f LEFT JOIN {BOUNDED} b ON b.id = f.conversation_id)"
-)
+_IN_BOUNDS = f"(SELECT f.*, b.place FROM fact f LEFT JOIN {APART} b ON b.id = f.conversation_id)"
 _LATER = (
     f"SELECT t.id, arg_max(o.id, (o.said_at, o.id)) AS after FROM {_IN_BOUNDS} t JOIN {_IN_BOUNDS} o "
     "ON o.subject = t.subject AND (o.said_at, o.id) > (t.said_at, t.id) AND o.valid_until IS NULL "
-    "AND o.project IS NOT DISTINCT FROM t.project "
+    "AND o.place IS NOT DISTINCT FROM t.place "
     "WHERE t.subject <> '' AND t.valid_until IS NULL AND NOT t.pinned GROUP BY t.id"
 )
 
@@ -139,16 +137,16 @@ def delete_facts(
     subjects = {each.subject for each in freed.values()} - {""}
     current = facts_in(connection, subjects, "subject", "AND valid_until IS NULL")
     talks = {each.conversation_id for each in (*freed.values(), *current.values())} - {None}
-    bounded: dict[int | None, str] = dict(
-        connection.select_in(f"{BOUNDED} b", "b.id, b.project", talks, "b.id")
+    apart: dict[int | None, str] = dict(
+        connection.select_in(f"{APART} b", "b.id, b.place", talks, "b.id")
     )
     holders: dict[tuple[str, str | None], list[Fact]] = {}
     for each in current.values():
         if each.id not in freed:
-            holders.setdefault((each.subject, bounded.get(each.conversation_id)), []).append(each)
+            holders.setdefault((each.subject, apart.get(each.conversation_id)), []).append(each)
     for fact in sorted(freed.values(), key=lambda each: (each.said_at, each.id), reverse=True):
         after = _after(fact, deleted, moved)
-        place = fact.subject, bounded.get(fact.conversation_id)
+        place = fact.subject, apart.get(fact.conversation_id)
         rivals = holders.setdefault(place, []) if fact.subject else []
         if after is None and rivals and not fact.pinned:
             after = max(rivals, key=lambda each: (each.said_at, each.id)).id

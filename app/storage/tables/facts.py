@@ -20,7 +20,7 @@ from app.storage.engine.connection import Connection, Row, among, grouped
 from app.storage.engine.store import StoreReader
 from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS, fact_of
 from app.storage.tables.fact_visibility import VISIBLE_FACTS, visible_facts
-from app.storage.tables.projects import BOUNDED
+from app.storage.tables.projects import APART
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +147,11 @@ class Facts(StoreReader):
         return found[0] if found else self.get(fact_id).fact
 
     def rivals_of(self, fact: Fact) -> Sequence[Fact]:
-        """Return the other stored current facts of a single-valued subject, by id; not of other bounded projects."""
-        project = f"(SELECT p.project FROM {BOUNDED} p WHERE p.id = %s)"
+        """Return the other stored current facts of a single-valued subject, by id; not of those set `APART`."""
+        place = f"(SELECT p.place FROM {APART} p WHERE p.id = %s)"
         return self._facts(
             "f.subject = ? AND f.subject <> '' AND f.id <> ? AND f.valid_until IS NULL AND "
-            f"{project % 'f.conversation_id'} IS NOT DISTINCT FROM {project % '?'} ORDER BY f.id",
+            f"{place % 'f.conversation_id'} IS NOT DISTINCT FROM {place % '?'} ORDER BY f.id",
             [fact.subject, fact.id, fact.conversation_id],
         )
 
@@ -172,11 +172,11 @@ class Facts(StoreReader):
     def lasting(self, categories: Iterable[FactCategory], limit: int) -> Sequence[Fact]:
         """Return visible current facts that are pinned or of some categories, the newest first.
 
-        Those of bounded projects are left out.
+        Those of bounded projects and of the sample archive are left out.
         """
         condition = (
             "f.valid_until IS NULL AND (f.pinned OR f.category IN (SELECT unnest(?))) "
-            f"AND coalesce(f.conversation_id, 0) NOT IN (SELECT id FROM {BOUNDED})"
+            f"AND coalesce(f.conversation_id, 0) NOT IN (SELECT id FROM {APART})"
         )
         values: list[object] = [[each.value for each in categories], limit]
         return self._facts(f"{condition} {_NEWEST_FIRST} LIMIT ?", values, _FACTS)

@@ -23,7 +23,7 @@ from app.storage.engine.connection import IGNORE, Connection
 from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader
 from app.storage.tables.facts import VERSION_SEEN
-from app.storage.tables.projects import BOUNDED
+from app.storage.tables.projects import APART
 
 _PROFILE = Table("profile", columns_of(Profile), "made_at")
 _REVIEW = Table(
@@ -77,7 +77,7 @@ def drop_unsupported_lines(connection: Connection) -> None:
 def _texts(
     cursor: Connection, lines: Iterable[ProfileLine], *, visible: bool = False
 ) -> Mapping[FactSource, str]:
-    """Return the texts of the sources that exist; those in bounded projects are not visible."""
+    """Return the texts of the sources that exist; those set apart are not visible."""
     ids = {source.fact_id for line in lines for source in line.sources}
     rest = f"AND {VERSION_SEEN} AND {_OUTSIDE}" if visible else ""
     columns = "v.fact_id, v.made_at, v.text"
@@ -85,7 +85,7 @@ def _texts(
     return {FactSource(fact_id, from_db(made_at)): text for fact_id, made_at, text in rows}
 
 
-_OUTSIDE = f"coalesce(v.conversation_id, 0) NOT IN (SELECT id FROM {BOUNDED})"
+_OUTSIDE = f"coalesce(v.conversation_id, 0) NOT IN (SELECT id FROM {APART})"
 
 # -- queries
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from app.domain.changes import PresetPut, PresetRemoved, ProjectPut, ProjectRemoved
+from app.domain.conversations import SAMPLE_SOURCE
 from app.domain.ids import ConversationId
 from app.domain.records.presets import Preset
 from app.domain.records.projects import Project
@@ -16,6 +17,12 @@ BOUNDED = (
     "WHERE project.recall = 'only')"
 )
 """The conversations in bounded projects, with the project's uid: a table."""
+APART = (
+    "(SELECT b.id, coalesce(p.uid, b.source) AS place FROM conversation b "
+    "LEFT JOIN project p ON p.uid = b.project AND p.recall = 'only' "
+    f"WHERE p.uid IS NOT NULL OR b.source = '{SAMPLE_SOURCE}')"
+)
+"""The conversations whose facts count among themselves alone, with what they have in common: a table."""
 
 
 PROJECTS = Aggregate(

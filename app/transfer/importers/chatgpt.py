@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from app.domain.conversations import Block, Role, ToolCall, ToolResult
+from app.domain.conversations import SAMPLE_SOURCE, Block, Role, ToolCall, ToolResult
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
 from app.transfer.importers.chatgpt_content import content_of
 from app.transfer.importers.parsing.building import Builder, Imported, conversations
@@ -71,6 +71,7 @@ class _ChatGptConversation(Builder):
             or moment(header.get("pinned_time")) is not None,
             private=header.get("is_do_not_remember") is True,
             model=None if model in ("", "auto") else model,
+            first_source=SAMPLE_SOURCE if header.get("source") == SAMPLE_SOURCE else "",
             tags=_made_for(header.get("gizmo_id")),
         )
         if isinstance(found, Skipped):

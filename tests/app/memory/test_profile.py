@@ -11,7 +11,7 @@ import pytest
 from app.bootstrap import RunMode, Services, build
 from app.check import check
 from app.domain.changes import ConversationEdited, PromptStored
-from app.domain.conversations import FORGOTTEN
+from app.domain.conversations import FORGOTTEN, SAMPLE_SOURCE
 from app.domain.errors import InvalidInput, KnownError, NotFound
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.records.facts import Fact, FactCategory
@@ -129,6 +129,16 @@ def test_lasting_facts_are_proposed_by_category_and_lines_know_their_fact(librar
     library.change(event, pinned=True)
     library.next_day()
     assert "I went to Oslo" in library.proposed()
+
+
+def test_facts_of_the_sample_archive_are_not_the_users(library: Library) -> None:
+    sample = add_conversation(library.store, "Hello.", source=SAMPLE_SOURCE)
+    (own,) = library.learn(HOME, subject="user: home", pinned=True)
+    later = own.said_at + timedelta(days=1)
+    (other,) = library.learn("I live in Ulm", source=sample, subject=own.subject, said_at=later)
+    assert check(library.store).problems == (), "neither takes the place of the other"
+    assert library.services.facts.rivals_of(other) == []
+    assert library.proposed() == {HOME}
 
 
 def test_equal_facts_become_one_line(library: Library) -> None:

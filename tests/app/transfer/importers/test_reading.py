@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from app.domain.conversations import Text
+from app.domain.conversations import SAMPLE_SOURCE, Text
 from app.domain.errors import ImportRefused
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
@@ -203,3 +203,4 @@ def test_the_sample_archive_is_read_without_anything_skipped() -> None:
     assert all(each.title and each.messages and not each.skipped for each in found)
     assert sum(each.pinned for each in found) == 3
     assert sum(each.archived for each in found) == 1
+    assert {each.first_source for each in found} == {SAMPLE_SOURCE}
