@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.chat.presets import Presets
-from app.chat.sent_turns import SegmentBreaks
+from app.chat.sent_turns import SegmentBreaks, runs_before
 from app.chat.tools.results import unfinished_result
 from app.domain.attachments import FILES_MAX, files_of, hashes_of
 from app.domain.changes import (
@@ -50,6 +50,7 @@ from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path
 from app.storage.tables.passages.queries import Passages
+from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings
 
 _UNTITLED = "New conversation"
@@ -123,6 +124,7 @@ class Planner:
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
+        self._prompts = Prompts(store)
         self._breaks = SegmentBreaks(settings)
         self._files = AttachmentFiles(store.paths)
 
@@ -209,7 +211,8 @@ class Planner:
         if not own and len(path) == 1 and not conversation.private:  # the beginning is replaced
             shows = replace(shows, title=_title_of(blocks), title_origin=TitleOrigin.FIRST_WORDS)
         changes = (shows, MessagesAdded((message,)))
-        return self._plan(conversation, exchange, path[:-1], (*before, message), changes)
+        runs = runs_before(self._prompts, edited, exchange)
+        return self._plan(conversation, exchange, path[:-1], (*before, message), changes, runs)
 
     def regenerate(self, exchange_id: ExchangeId, model: str | None = None) -> ExchangePlan:
         """Plan another answer to the same question, on a new branch that shares it.
@@ -224,7 +227,8 @@ class Planner:
         exchange = self._sibling(conversation, answered, own, at)
         exchange = replace(exchange, model=model or exchange.model)
         changes = (_shows(conversation, own[-1], at),)
-        return self._plan(conversation, exchange, path[:-1], kept, changes)
+        runs = runs_before(self._prompts, answered, exchange)
+        return self._plan(conversation, exchange, path[:-1], kept, changes, runs)
 
     def retry(self, exchange_id: ExchangeId) -> ExchangePlan:
         """Plan to run an exchange again; refused once another turn follows it.

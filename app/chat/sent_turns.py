@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.chat.tools.results import shortened_results, truncate_results
+from app.domain.changes import PromptStored
 from app.domain.conversations import FORGOTTEN, Exchange, Forgotten, Message, Role, Text
 from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.recall import PAST_KINDS, PlanPart, PlanPartKind, PromptPiece, StoredPrompt
@@ -83,6 +84,19 @@ class SentTurns:
             lines = frozenset(each.text for each in pieces if each.passage_id is not None)
             turns.append(SentTurn(exchange, stored, whole, short, frozenset(quoted), lines))
         return turns
+
+
+def runs_before(prompts: Prompts, of: Exchange, branch: Exchange) -> Sequence[PromptStored]:
+    """Return what stores the runs of the questions that a new branch of an exchange has before its own.
+
+    So their blocks stay with them.
+    """
+    before = frozenset(branch.message_ids[:-1])
+    return [
+        PromptStored(replace(run, exchange_id=branch.id))
+        for run in reversed(prompts.history(of.id, ""))
+        if before.issuperset(run.part(PlanPartKind.QUESTION).message_ids)
+    ]
 
 
 def as_sent(

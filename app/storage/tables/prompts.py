@@ -174,10 +174,15 @@ class Prompts(StoreReader):
         return found[0] if found else None
 
     @in_snapshot
-    def history(self, cursor: Connection, exchange_id: ExchangeId) -> tuple[StoredPrompt, ...]:
-        """Return all prompts of an exchange, newest first: one for each time it ran."""
+    def history(
+        self, cursor: Connection, exchange_id: ExchangeId, forgotten: str = FORGOTTEN
+    ) -> tuple[StoredPrompt, ...]:
+        """Return all prompts of an exchange, newest first: one for each time it ran.
+
+        `forgotten` stands for deleted texts.
+        """
         items = _items(cursor, exchange_id)
-        runs = _stored(cursor, [exchange_id], FORGOTTEN).get(exchange_id, [])
+        runs = _stored(cursor, [exchange_id], forgotten).get(exchange_id, [])
         return tuple(
             replace(run, items=tuple(items.get(to_db(run.sent_at), ()))) for run in reversed(runs)
         )

@@ -512,6 +512,22 @@ def test_a_continued_or_repeated_answer_has_its_record(asker_with: Callable[...,
     assert len(asker.retrieval.asked) == 2
 
 
+def test_an_earlier_question_keeps_its_block_on_another_branch(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with([], says("Tea."), says("Tea again."), says("Cake."), says("Bye."))
+    unanswered = asker.chat.say(ASKED)
+    both = asker.chat.say("And with milk?", unanswered.conversation_id)
+    end_of(asker.chat.loop.regenerate(both.id))
+    second = both.message_ids[1]
+    edited = end_of(asker.chat.loop.edit(both.id, second, (Text("And eat?"),)))
+    asker.chat.say("Thanks.", edited.conversation_id)
+    first, *others = asker.chat.model.requests
+    assert recalled(first, first.messages[0])
+    assert [each.messages[0] for each in others] == [first.messages[0]] * len(others)
+    assert asker.prompt(edited).part(PlanPartKind.QUESTION).message_ids == edited.message_ids[:2]
+
+
 def test_the_block_of_a_resent_turn_is_in_the_budget(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with([Text("You drink")], says(" tea."), tokens=10_000)
     asker.chat.settings.set("rag_fact_limit", 10)
