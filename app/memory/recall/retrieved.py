@@ -318,27 +318,28 @@ class Retrieval:
     def corrections(
         self, passages: Passages, turns: Iterable[PassageId]
     ) -> Mapping[PassageId, PartId]:
-        """Return, by turn, the message after it, where that corrects what was said. Blocking.
+        """Return, by turn, the message shown after it, where that corrects what was said. Blocking.
 
-        Corrections of corrections too, up to five. Left out are those that the request quotes, that the user
-        refused, or that are on a branch that is not shown.
+        Corrections of corrections too, up to five. Left out are those that the request quotes, or that the user
+        refused.
         """
         left_out, found = refused(self.verdicts), dict[PassageId, PartId]()
         for _ in range(_CORRECTED_AGAIN):
+            next_turns = passages.shown_after(turns)
+            texts = {each.id: each for each in passages.texts([*next_turns, *next_turns.values()])}
             more = {
-                text.id: after.id
-                for text in passages.texts(turns)
-                for after in text.after[:1]
+                own: after.id
+                for own, turn in next_turns.items()
+                for after in texts[turn].parts[:1]
                 if after.role is Role.USER
-                and is_correction(after.text, *_last_of(text))
-                and passage_id_of(after.id) not in left_out
-                and passage_id_of(after.id) not in self.segment.quoted
+                and is_correction(after.text, *_last_of(texts[own]))
+                and turn not in left_out
+                and turn not in self.segment.quoted
             }
-            places = passages.places(map(passage_id_of, more.values())) if more else {}
-            turns = {each for each, place in places.items() if place.is_shown}
-            if not turns:
+            if not more:
                 break
-            found |= {own: part for own, part in more.items() if passage_id_of(part) in turns}
+            found |= more
+            turns = [next_turns[own] for own in more]
         return found
 
     def with_feedback(

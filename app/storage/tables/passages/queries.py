@@ -13,6 +13,7 @@ from app.domain.turns import RECALL_MODEL
 from app.storage.engine.connection import Connection
 from app.storage.engine.stamps import to_db
 from app.storage.engine.store import StoreReader, in_snapshot
+from app.storage.tables.exchanges import not_shown
 from app.storage.tables.passages.texts import (
     PassagePlace,
     PassageTexts,
@@ -113,6 +114,19 @@ class Passages(StoreReader):
             [wanted],
         )
         return sorted({*wanted, *before})
+
+    @in_snapshot
+    def shown_after(self, cursor: Connection, ids: Iterable[int]) -> Mapping[PassageId, PassageId]:
+        """Return, by turn, the one after it on the shown path of its conversation, in its segment."""
+        rows = cursor.rows(
+            "SELECT p.id, e.id, n.id FROM passage p JOIN exchange q ON q.id = p.exchange_id "
+            "JOIN exchange e ON e.parent_id = q.id AND e.segment_number = q.segment_number "
+            "JOIN passage n ON n.exchange_id = e.id AND n.kind = 'turn' "
+            "WHERE p.kind = 'turn' AND p.id IN (SELECT unnest(?))",
+            [list(ids)],
+        )
+        hidden = not_shown(cursor, [exchange for _, exchange, _ in rows]) if rows else ()
+        return {own: after for own, exchange, after in rows if exchange not in hidden}
 
     def messages_of(self, parts: Iterable[PartId]) -> Mapping[PartId, MessageId]:
         """Return the messages that parts of turns were made from; other parts are absent."""

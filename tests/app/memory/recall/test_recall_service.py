@@ -212,6 +212,8 @@ def test_what_corrects_on_a_branch_that_is_not_shown_is_left_out(library: Recall
     assert first_two()[0] == comes != first_two()[1] != fixed
     library.edit(talk, visible_leaf_id=edited.message_ids[-1])
     assert first_two() == [comes, fixed]
+    sibling(library.store, talk.exchanges[1], (), "Which tap is best?")
+    assert first_two() == [comes, fixed], "a newer one that is not shown changes nothing"
 
 
 def test_a_summary_takes_no_relevance_from_the_turns_it_summarizes(library: RecallLibrary) -> None:
