@@ -63,7 +63,7 @@ def quote_units(
     )
     return [
         tuple(
-            replace(unit, worth=each * _fullness(unit))
+            replace(unit, worth=each * fullness(unit))
             for unit, each in _with_introductions([unit for unit, _, _ in units], worth)
         )
         for units in divided
@@ -209,7 +209,7 @@ def _with_introductions(
             introduction = 0.0
 
 
-def _fullness(unit: QuoteUnit) -> float:
+def fullness(unit: QuoteUnit) -> float:
     """Return how much (0-1) a unit may say at all: nothing without a letter or digit."""
     if _RULE.match(unit.text) or _FENCE.match(unit.text):
         return 0.0

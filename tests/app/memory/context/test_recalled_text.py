@@ -1,6 +1,7 @@
 """Recalled text in prompts, and its citations in answers."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -8,9 +9,10 @@ from hypothesis import strategies as st
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recall import RecalledItem, RecallLayer
+from app.domain.recall import QuotableText, QuoteUnit, RecalledItem, RecallLayer
 from app.domain.text import blockquote, wrap_in_tag
-from app.memory.context.text import cited_items, cut_at_sentence
+from app.memory.context.text import best_of_summary, best_sentence, cited_items, cut_at_sentence
+from tests.fakes.found import talk, turn
 
 _HOSTILE = st.lists(
     st.sampled_from(
@@ -52,6 +54,22 @@ def test_a_cut_text_fits_and_has_an_ellipsis(text: str, most_bytes: int, questio
 def test_the_sentence_nearest_to_the_question_is_kept(room: int, cut: str) -> None:
     text = "Tea is fine. The gate code is 4711! Bring milk.\nAnd bread."
     assert cut_at_sentence(text, room, "What was the gate code?") == cut
+
+
+@pytest.mark.parametrize(
+    ("telling", "other"),
+    [(("My bike has a broken spoke at the rear wheel.", 0.0), ("Thanks!", 0.0)),
+     (("How do I mend a spoke?", 1.0), ("Sure!", 0.06)),
+     (("By the mill.", 0.2), ("Where was the tea house?", 1.0))],
+)  # fmt: skip
+def test_the_most_telling_sentence_stands_for_a_text(
+    telling: tuple[str, float], other: tuple[str, float]
+) -> None:
+    for pair in ((telling, other), (other, telling)):
+        units = tuple(QuoteUnit(text, 0, worth=worth) for text, worth in pair)
+        found = replace(turn(1), texts=(QuotableText(True, units),))
+        assert best_sentence(found)[1] == telling[0]
+        assert best_of_summary(replace(talk(1), summary=units)) == telling[0]
 
 
 def item(
