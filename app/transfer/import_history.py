@@ -140,7 +140,7 @@ class ImportHistory:
         return [
             self._past_import(row, items[row["number"]])
             for row in reversed(rows)
-            if row["number"] in items
+            if any(map(_did_something, items.get(row["number"], ())))
         ]
 
     def get(self, number: int) -> PastImport:
@@ -198,15 +198,24 @@ class ImportHistory:
         ]
 
     def tags(self, conversation_ids: Collection[int]) -> Mapping[int, Collection[str]]:
-        """Return the tags that imports found for conversations, of those where the first one noted them."""
-        undone = {row["number"] for row in self._rows() if "undone_at" in row}
+        """Return the tags that imports found for conversations, of those where the first one noted them.
+
+        Without those that an undo took: one after a later import that found them takes them from that, too.
+        """
+        rows = {row["number"]: row for row in self._rows()}
         found: dict[int, set[str]] = {}
+        given: dict[int, list[tuple[str, set[str]]]] = {}  # with the time of the undo
         for item in self._items.about(conversation_ids):
-            noted = json.loads(item.edits).get(_TAGS)
-            if noted is not None and (item.is_new or item.conversation_id in found):
-                before, after = noted
-                left = after if item.is_new or item.number not in undone else before
-                found.setdefault(item.conversation_id, set()).update(left)
+            edits, own = json.loads(item.edits), item.conversation_id
+            if _TAGS not in edits or not (item.is_new or own in found):
+                continue
+            row = rows.get(item.number, {})
+            undone_at = "" if item.is_new else max(_undone_at(row), default="")
+            before, after = edits[_TAGS]
+            later = (tags for at, tags in given.get(own, ()) if at > row.get("at", ""))
+            taken = set[str]().union(*later) - _given_tags(edits)
+            found.setdefault(own, set()).update({*(before if undone_at else after)} - taken)
+            given.setdefault(own, []).append((undone_at, _given_tags(edits)))
         return found
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -313,6 +322,17 @@ def _of_others(items: Iterable[ImportItem]) -> list[ImportItem]:
     every = list(items)
     new = {each.conversation_id for each in every if each.is_new}
     return [each for each in every if each.conversation_id not in new]
+
+
+def _did_something(item: ImportItem) -> bool:
+    """Return whether an import did more to a conversation than to find tags that were there."""
+    edits = json.loads(item.edits)
+    return (
+        item.is_new
+        or item.first_message is not None
+        or [*edits] != [_TAGS]
+        or bool(_given_tags(edits))
+    )
 
 
 def _changed(row: Mapping[str, Any], items: Iterable[ImportItem]) -> int:

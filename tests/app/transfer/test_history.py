@@ -222,9 +222,24 @@ def test_a_tag_given_here_which_an_import_has_too_stays_away_once_removed(
     Library(store).tag([here.id], ["Loaves"])
     number = import_files(store, [_with_project(path, "Loaves")]).number
     assert not history.get(number).can_be_undone
+    assert number not in [each.number for each in history.listed()], "it did nothing to undo"
     if is_undone:
         history.undo(number)
     assert _tags(store) == {"bread": ("Loaves",)}
+    Library(store).tag([here.id], [], ["Loaves"])
+    assert import_files(store, [path]).number == 0
+    assert _tags(store) == {}
+
+
+def test_a_tag_given_here_after_an_undo_stays_away_once_removed(
+    store: Store, tmp_path: Path
+) -> None:
+    path, history = _export(tmp_path, "a.json", [("bread", _BEGUN)]), ImportHistory(store)
+    import_files(store, [path])
+    history.undo(import_files(store, [_with_project(path, "Loaves")]).number)
+    (here,) = Conversations(store).listed()
+    Library(store).tag([here.id], ["Loaves"])
+    import_files(store, [path])
     Library(store).tag([here.id], [], ["Loaves"])
     assert import_files(store, [path]).number == 0
     assert _tags(store) == {}
@@ -300,6 +315,9 @@ def test_a_second_undo_leaves_what_an_import_after_the_first_one_gave(
     one, other = sorted(Conversations(store).listed(), key=lambda each: each.title)
     assert (one, other) == (given[one.id], before[other.id])
     assert _tags(store) == {"Loaves": ("Bakery",)}
+    import_files(store, [path])
+    tags = Conversations(store).tags_of([one.id, other.id])
+    assert tags == {one.id: ("Bakery",), other.id: ("Bakery",)}, "no user removed one"
     assert check(store).problems == ()
 
 
