@@ -89,8 +89,9 @@ class WorkerLoop(Generic[Item, Result]):
 
     @property
     def is_drained(self) -> bool:
-        """Whether it waits or has ended, without work that it would soon do."""
-        return self._drained and not self._woken.is_set()
+        """Whether its status says that it waits or has ended, without work that it would soon do."""
+        is_told = self._status.state is not WorkerState.RUNNING
+        return self._drained and is_told and not self._woken.is_set()
 
     def status(self) -> WorkerStatus:
         """Return the newest status; never waits. The counts of a stopped worker are as of `refresh`.
@@ -283,9 +284,8 @@ class WorkerLoop(Generic[Item, Result]):
             self._record_failure(items[0], error)
 
     def _record_failure(self, item: Item, error: Exception, *, is_final: bool = False) -> None:
-        item_id = self._job.item_id(item)
         retries = 0 if is_final else self._job.pace.retries
-        is_abandoned = self._failures.add(item_id, error, retries)
+        is_abandoned = self._failures.add(self._job.item_id(item), error, retries)
         self._settled += 1
         self._progress.counts.last_error = screen_message(error)
         self._progress.failed(is_abandoned=is_abandoned)
