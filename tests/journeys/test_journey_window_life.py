@@ -13,6 +13,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.bootstrap import RunMode, Services, build
+from app.chat.models import ModelDirectory
 from app.domain.conversations import ExchangeStatus
 from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths
@@ -121,8 +122,13 @@ async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
     assert user.presenters.conversation.view.path[0].status is ExchangeStatus.INTERRUPTED
 
 
-def test_an_idle_window_imports_what_the_first_message_needs(data_dir: Path) -> None:
-    assert program("tests.fakes.driven_window", str(data_dir)).communicate()[0] == "imported"
+async def test_an_idle_window_imports_what_the_first_message_needs(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = threading.Event()
+    monkeypatch.setattr(ModelDirectory, "preload", lambda _: loaded.set())
+    await user.start()
+    await user.until(loaded.is_set)
 
 
 def holds(journal: Path, words: bytes) -> bool:

@@ -80,10 +80,11 @@ def test_an_unknown_kind_is_an_error_of_its_provider_only() -> None:
 def test_preloading_imports_a_chosen_model_s_sdk_first(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     monkeypatch.setattr(Sdk, "load", lambda self: loaded.append(self.module))
+    monkeypatch.setattr("app.providers.registry.load_price_list", lambda: loaded.append("prices"))
     config = ProviderConfig("future", "telepathy", "https://example.com/v1")
     registry = ProviderRegistry(lambda: [config], KeyStore(environ={}), environ={})
     registry.preload(["recall", "future", "anthropic"])
-    assert loaded == ["anthropic", "openai"]
+    assert loaded == ["anthropic", "prices", "openai", "prices"]
 
 
 def test_an_imported_sdk_does_not_wait_for_another_import() -> None:
