@@ -195,16 +195,18 @@ def tables(store: Store, *without: str) -> dict[str, list[tuple[object, ...]]]:
 
 def rows_of(cursor: Connection, without: Sequence[str] = ()) -> dict[str, list[tuple[object, ...]]]:
     """Return the rows of every table of a connection."""
-    names = cursor.execute(
+    names = cursor.column(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
-    ).fetchall()
-    rows = {}
-    for (name,) in sorted(names):
+    )
+    rows: dict[str, list[tuple[object, ...]]] = {
+        name: [] for name in sorted(names) if name not in without
+    }
+    # Most tables are empty: they are found in one statement, which is ten times as fast.
+    any_row = (f"(SELECT '{name}' FROM \"{name}\" LIMIT 1)" for name in rows)
+    for name in cursor.column(" UNION ALL ".join(any_row)):
         columns = [each.partition(".")[2] for each in without if each.startswith(f"{name}.")]
         excluded = f"EXCLUDE ({', '.join(columns)})" if columns else ""
-        if name not in without:
-            statement = f'SELECT * {excluded} FROM "{name}" ORDER BY ALL'
-            rows[name] = cursor.execute(statement).fetchall()
+        rows[name] = cursor.rows(f'SELECT * {excluded} FROM "{name}" ORDER BY ALL')
     return rows
 
 

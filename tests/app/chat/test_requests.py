@@ -378,16 +378,16 @@ def test_a_full_prompt_takes_a_prepared_compaction(
     asker.chat.say(ASKED, own)
     request = asker.chat.model.requests[0]
     assert request.messages[0].id == long.messages[0].id, "while it is not full"
-    for number in range(60):
-        asker.chat.say(f"And {number}? " + "tea " * 60, own)
+    for number in range(15):
+        asker.chat.say(f"And {number}? " + "tea " * 240, own)
         text = asker.chat.model.requests[-1].messages[0].text
         if "> They spoke of tea." in text:
             break
     assert number > 3
     assert ("still holds" in text) is (model != "extractive")
     assert sum(part.tokens for part in asker.prompt(last_of(asker, own)).parts) < 7500 * 0.55
-    for number in range(120):
-        asker.chat.say(f"And then {number}? " + "tea " * 60, own)
+    for number in range(30):
+        asker.chat.say(f"And then {number}? " + "tea " * 240, own)
         if (later := asker.chat.model.requests[-1].messages[0].text) != text:
             break
     assert later != text, "sentences were added"

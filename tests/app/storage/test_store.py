@@ -397,8 +397,9 @@ def database(memory: Connection) -> Connection:
 
 
 def wipe(connection: Connection) -> None:
-    for table in rows_of(connection):
-        connection.execute(f"DELETE FROM {table}")
+    for table, rows in rows_of(connection).items():
+        if rows:
+            connection.execute(f"DELETE FROM {table}")
     connection.execute("INSERT INTO state VALUES (0, 0, 0, 0, 0, 0)")
 
 
