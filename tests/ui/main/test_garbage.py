@@ -42,7 +42,7 @@ def collector(qapp: object, collected: list[int]) -> Iterator[GarbageCollector]:
 
 
 @pytest.mark.parametrize(
-    ("count", "generations", "frozen"),
+    ("count", "generations", "is_frozen"),
     [(100, [], False), (1_000, [0], False), (30_000, [], True)],
     ids=["a few wait", "many are collected", "too many at once are frozen"],
 )
@@ -51,7 +51,7 @@ def test_new_objects_are_collected_or_frozen_by_their_number(
     collected: list[int],
     count: int,
     generations: list[int],
-    frozen: bool,
+    is_frozen: bool,
 ) -> None:
     knot, before = weakref.ref(Knot()), gc.get_freeze_count()
     kept: list[list[int]] = [[] for _ in range(count)]
@@ -59,7 +59,7 @@ def test_new_objects_are_collected_or_frozen_by_their_number(
     collector.collect()
     assert collected == generations
     assert (knot() is None) is (generations == [0])
-    assert (gc.get_freeze_count() - before >= len(kept)) is frozen
+    assert (gc.get_freeze_count() - before >= len(kept)) is is_frozen
 
 
 def test_an_old_object_is_freed_at_last(collector: GarbageCollector, collected: list[int]) -> None:
