@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Signal,
 )
 
-from app.domain.conversations import OWN_SOURCE, Conversation
+from app.domain.conversations import OWN_SOURCE, SAMPLE_SOURCE, Conversation
 from app.domain.ids import ConversationId
 from app.domain.records.sources import SOURCES
 from app.domain.translation import format_day, format_moment, month_name, tr
@@ -168,8 +168,8 @@ class GroupedListModel(QAbstractListModel):
 
 
 _SOURCES = {
-    OWN_SOURCE: "", "chatgpt": "ChatGPT", "deepseek": "DeepSeek", "librechat": "LibreChat", "llm": "llm",
-    "lm_studio": "LM Studio", "open_webui": "Open WebUI",
+    OWN_SOURCE: "", SAMPLE_SOURCE: tr("Sample"), "chatgpt": "ChatGPT", "deepseek": "DeepSeek",
+    "librechat": "LibreChat", "llm": "llm", "lm_studio": "LM Studio", "open_webui": "Open WebUI",
     **{name.value: spec.title for name, spec in SOURCES.items()},
 }  # fmt: skip
 

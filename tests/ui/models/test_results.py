@@ -70,7 +70,7 @@ def rows(model: GroupedListModel) -> list[str]:
 @pytest.mark.parametrize(
     ("source", "name", "sign"),
     [("claude_code", "Claude Code", "terminal"), ("open_webui", "Open WebUI", "message-square"),
-     ("commonplace", "", "")],
+     ("sample", "Sample", "message-square"), ("commonplace", "", "")],
 )  # fmt: skip
 def test_a_conversation_shows_the_kind_of_program_it_is_from(
     source: str, name: str, sign: str
