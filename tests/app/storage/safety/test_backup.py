@@ -203,11 +203,23 @@ def test_a_backup_that_little_memory_cannot_read_verifies_with_more(
 def test_a_file_that_is_no_backup_does_not_verify(tmp_path: Path) -> None:
     with Connection(duckdb.connect(str(tmp_path / "recipes.duckdb"))) as other:
         other.execute("CREATE TABLE recipes (name VARCHAR)")
+    duckdb.connect(str(tmp_path / "bare.duckdb")).close()
     (tmp_path / "noise.duckdb").write_bytes(os.urandom(9000))
     foreign = "not a database"
-    for name, why in (("recipes", foreign), ("noise", foreign), ("none", "damaged")):
+    names = (("recipes", foreign), ("bare", foreign), ("noise", foreign), ("none", "damaged"))
+    for name, why in names:
         with pytest.raises(StorageError, match=why):
             image.verify(tmp_path / f"{name}.duckdb")
+
+
+def test_a_flipped_bit_in_a_message_is_found_by_reading_every_row(store: Store) -> None:
+    add_conversation(store, os.urandom(1 << 20).hex())
+    backup = make_backup(store).path
+    content = bytearray(backup.read_bytes())
+    content[len(content) // 2] ^= 1  # most of the file is the message
+    backup.write_bytes(content)
+    with pytest.raises(StorageError, match="damaged"):
+        image.verify(backup)
 
 
 def test_copying_can_be_canceled(store: Store) -> None:
