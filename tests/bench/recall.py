@@ -17,7 +17,7 @@ has the same 12 sessions and 16 questions in 14 languages, to be asked with `--e
 the words of their answers; `tests/data/habits.json` has five people's 40 sessions with standing instructions and preferences, told in
 passing, and requests that they apply to; `tests/data/about_me.json` has ten people's 18 sessions of a year, in ten languages, with
 16 questions about themselves and 6 about what they never said, for `--each` with that embedder. With `--renamed` all speakers have the
-same two names. With `--own-facts` the halves have the facts that the product extracts without a model instead of
+same two names. With `--own-facts` the libraries have the facts that the product extracts without a model instead of
 ready-made ones. `--questions` asks about so many of each set, evenly chosen; `--embedder` takes another
 one than the usual; `--library` keeps the libraries of halves for the next run. `scale.py` measures how long retrieval takes in a large library.
 """
@@ -105,7 +105,12 @@ def main() -> None:
             }
         )
     elif given.each:
-        print_json({each.name: of_each(each, given.words_only, given.embedder) for each in sets})
+        print_json(
+            {
+                each.name: of_each(each, given.words_only, given.embedder, given.own_facts)
+                for each in sets
+            }
+        )
     else:
         with tempfile.TemporaryDirectory() as scratch:
             folder = given.library or Path(scratch)
@@ -212,14 +217,16 @@ def of_few(evaluation: Evaluation, count: int, words_only: bool, embedder: str =
     return {"passages": passages} | _figures(own, foreign)
 
 
-def of_each(evaluation: Evaluation, words_only: bool, embedder: str) -> Figures:
+def of_each(evaluation: Evaluation, words_only: bool, embedder: str, own_facts: bool) -> Figures:
     """Return the figures of a library of each conversation by itself, and of all together."""
     answers: dict[str, list[tuple[bool, Injected]]] = {}
     for talk in evaluation.talks:
         own = replace(evaluation, talks=(talk,))
         with (
             tempfile.TemporaryDirectory() as scratch,
-            library(Path(scratch), [own], words_only=words_only, embedder=embedder) as opened,
+            library(
+                Path(scratch), [own], words_only=words_only, own_facts=own_facts, embedder=embedder
+            ) as opened,
         ):
             services, (places,) = opened
             answers[talk.id] = [
