@@ -87,15 +87,16 @@ class SentTurns:
 
 
 def runs_before(prompts: Prompts, of: Exchange, branch: Exchange) -> Sequence[PromptStored]:
-    """Return what stores the runs of the questions that a new branch of an exchange has before its own.
+    """Return the stored prompts of earlier questions, for a new branch that shares them.
 
-    So their blocks stay with them.
+    Without what was forgotten since.
     """
     before = frozenset(branch.message_ids[:-1])
     return [
-        PromptStored(replace(run, exchange_id=branch.id))
-        for run in reversed(prompts.history(of.id, ""))
+        PromptStored(replace(run, exchange_id=branch.id, parts=parts))
+        for run in reversed(prompts.history(of.id, "") if before else ())
         if before.issuperset(run.part(PlanPartKind.QUESTION).message_ids)
+        for parts in [tuple(_without(each, frozenset()) for each in run.parts)]
     ]
 
 

@@ -131,10 +131,11 @@ class RecalledItem:
 
 @dataclass(frozen=True, slots=True)
 class StoredPrompt:
-    """The prompt of one answer; an exchange that was retried has several.
+    """The prompt of one answer.
 
-    `limit_tokens` is the ceiling of the whole prompt, `result_chars` the
-    limit of a tool result; `notice` describes problems with recall, one a line, "" for none.
+    An exchange that was retried has several, and a branch also those of the earlier questions that it shares.
+    `limit_tokens` is the ceiling of the whole prompt, `result_chars` the limit of a tool result;
+    `notice` describes problems with recall, one a line, "" for none.
     """
 
     exchange_id: ExchangeId

@@ -177,7 +177,7 @@ class Prompts(StoreReader):
     def history(
         self, cursor: Connection, exchange_id: ExchangeId, forgotten: str = FORGOTTEN
     ) -> tuple[StoredPrompt, ...]:
-        """Return all prompts of an exchange, newest first: one for each time it ran.
+        """Return all prompts of an exchange, newest first: of each time it ran, and of earlier questions of a branch.
 
         `forgotten` stands for deleted texts.
         """

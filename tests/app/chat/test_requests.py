@@ -13,12 +13,20 @@ import pytest
 from app.chat.context_fetcher import ContextFetcher, RecallLimits
 from app.chat.history import HistoryReader
 from app.chat.inspector import InspectionService
+from app.chat.planner import Planner
 from app.chat.presets import Presets
 from app.chat.projects import Projects
 from app.chat.request_builder import RequestBuilder
+from app.chat.sent_turns import SentTurns
 from app.chat.tools.toolbox import Toolbox
 from app.chat.typed_recall import RetrievalCache, TypedRecall
-from app.domain.changes import ConversationEdited, SummaryPut
+from app.domain.changes import (
+    ConversationEdited,
+    ExchangePut,
+    MessagesAdded,
+    PromptStored,
+    SummaryPut,
+)
 from app.domain.chat import ChatRequest, RecallCompleted
 from app.domain.conversations import (
     Draft,
@@ -30,9 +38,11 @@ from app.domain.conversations import (
     Text,
 )
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import ConversationId, PassageId
+from app.domain.ids import ConversationId, PassageId, new_uid
 from app.domain.recall import (
+    PlanPart,
     PlanPartKind,
+    PromptPiece,
     RecallSettings,
     RetrievalResult,
     SegmentContext,
@@ -43,6 +53,7 @@ from app.domain.records.projects import Project, RecallRule
 from app.memory.core_memory import CoreMemoryService
 from app.memory.recall.mentions import Mentions
 from app.storage.deletion.forget import forget
+from app.storage.engine.stamps import now
 from app.storage.tables.prompts import Feedback, Prompts
 from app.storage.tables.settings import Settings
 from tests.fakes.chats import MODEL, Chat, calls, end_of, open_chat, tool, wait_for_text
@@ -526,6 +537,40 @@ def test_an_earlier_question_keeps_its_block_on_another_branch(
     assert recalled(first, first.messages[0])
     assert [each.messages[0] for each in others] == [first.messages[0]] * len(others)
     assert asker.prompt(edited).part(PlanPartKind.QUESTION).message_ids == edited.message_ids[:2]
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_what_was_forgotten_of_an_earlier_question_stays_so_on_another_branch(
+    data_dir: Path, *, is_reopened: bool
+) -> None:
+    with ExitStack() as stack:
+        store = stack.enter_context(opened(data_dir))
+        source, asked = add_conversation(store, "I drink tea"), add_conversation(store, ASKED)
+        question, answer = asked.messages
+        more = replace(question, id=store.ids.message(), uid=new_uid(), parent_id=question.id)
+        answer = replace(answer, id=store.ids.message(), uid=new_uid(), parent_id=more.id)
+        both = replace(asked.exchanges[0], message_ids=(question.id, more.id, answer.id))
+        passage, own = store.ids.passage(), source.conversation.id
+        pieces = (PromptPiece("They drink:\n"), PromptPiece("> Tea\n", own, passage))
+        parts = (
+            PlanPart(PlanPartKind.RELATED, 9, cacheable=False, pieces=pieces),
+            PlanPart(PlanPartKind.QUESTION, 9, cacheable=False, message_ids=(question.id,)),
+        )
+        prompt = StoredPrompt(both.id, both.conversation_id, AT, MODEL, 1000, 1000, parts, ())
+        store.save(MessagesAdded((more, answer)), ExchangePut(both), PromptStored(prompt))
+        forget(store, [own])
+        if is_reopened:
+            stack.close()
+            store = stack.enter_context(opened(data_dir))
+        plan = Planner(store, Settings(store)).regenerate(both.id)
+        store.save(*plan.changes)
+        (sent,) = SentTurns(store).of([plan.exchange], now())
+        assert sent.whole[0] == question
+        assert "" not in store.column("SELECT text FROM prompt_text")
+        only = add_conversation(store, ASKED).exchanges[0]
+        store.save(PromptStored(replace(prompt, exchange_id=only.id, parts=())))
+        changes = Planner(store, Settings(store)).regenerate(only.id).changes
+        assert not [each for each in changes if isinstance(each, PromptStored)]
 
 
 def test_the_block_of_a_resent_turn_is_in_the_budget(asker_with: Callable[..., Asker]) -> None:
