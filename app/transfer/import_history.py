@@ -38,6 +38,7 @@ _TAGS = "tags"  # among the edits of a conversation
 _OWNER = "conversation_id"
 _OF_MESSAGES = ("visible_leaf_id", "updated_at")  # as long as a message that others follow stays
 _UNFINISHED = "unfinished"  # of an undo, in the row of an import
+_TAKEN_AT = "taken_at"  # when the last undo that took tags did so; earlier versions did not note it
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,8 @@ class ImportHistory:
             if row["number"] == number:
                 row["undone_at"] = list(dict.fromkeys([*_undone_at(row), at.isoformat()]))
                 row[_UNFINISHED] = unfinished
+                if unfinished:
+                    row[_TAKEN_AT] = at.isoformat()
         self._store.save(_put(rows))
         return rows
 
@@ -210,7 +213,8 @@ class ImportHistory:
             if _TAGS not in edits or not (item.is_new or own in found):
                 continue
             row = rows.get(item.number, {})
-            undone_at = "" if item.is_new else max(_undone_at(row), default="")
+            taken_at = row.get(_TAKEN_AT, next(iter(_undone_at(row)), ""))
+            undone_at = "" if item.is_new else taken_at
             before, after = edits[_TAGS]
             later = (tags for at, tags in given.get(own, ()) if at > row.get("at", ""))
             taken = set[str]().union(*later) - _given_tags(edits)

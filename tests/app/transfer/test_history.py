@@ -245,6 +245,23 @@ def test_a_tag_given_here_after_an_undo_stays_away_once_removed(
     assert _tags(store) == {}
 
 
+def test_a_second_undo_takes_no_tag_that_the_user_gave_after_the_first(
+    store: Store, tmp_path: Path
+) -> None:
+    history = ImportHistory(store)
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
+    (here,) = Conversations(store).listed()
+    path = _export(tmp_path, "b.json", [("bread", _BEGUN), ("tea", _BEGUN)])
+    number = import_files(store, [_with_project(path, "Loaves")]).number
+    history.undo(number)
+    Library(store).tag([here.id], ["Loaves"])
+    assert import_files(store, [path]).restored == 1
+    assert len(history.undo(number).conversations) == 1
+    Library(store).tag([here.id], [], ["Loaves"])
+    import_files(store, [path])
+    assert "bread" not in _tags(store)
+
+
 def test_a_title_that_a_repeated_import_gave_again_returns(store: Store, tmp_path: Path) -> None:
     history = ImportHistory(store)
     paths = [
