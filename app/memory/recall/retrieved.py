@@ -330,6 +330,7 @@ class Retrieval:
             more = {
                 own: after.id
                 for own, turn in next_turns.items()
+                if texts.keys() >= {own, turn}  # else it was forgotten meanwhile
                 for after in texts[turn].parts[:1]
                 if after.role is Role.USER
                 and is_correction(after.text, *_last_of(texts[own]))

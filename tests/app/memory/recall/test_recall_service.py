@@ -1,6 +1,6 @@
 """Recall: facts, conversations, turns and earlier messages for a question, and what is left out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -36,6 +36,8 @@ from app.memory.core_memory import ArchivalMemoryService
 from app.memory.recall.answers import AnswerFinder
 from app.memory.recall.brief import Briefs
 from app.memory.recall.service import RecallService
+from app.storage.deletion.forget import forget
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.passages.recall_reads import RecallReads
 from tests.fakes.found import said_in
 from tests.fakes.searchable import CAT, FLOOR, OTHERS, VET, RecallLibrary
@@ -198,6 +200,26 @@ def test_a_correction_of_a_correction_comes_behind_both(library: RecallLibrary) 
         assert [said_in(each, is_user=True) for each in found] == said
         earlier = library.recall(words, segment=segment_of(talk)).earlier[:3]
         assert [each.text for each in earlier] == said
+
+
+def test_what_is_forgotten_during_recall_does_not_keep_the_rest_out(
+    library: RecallLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, kept = (
+        add_conversation(library.store, (said, "Noted."), "Which tap is best?").conversation.id
+        for said in (COMES, "The plumber comes on Friday.")
+    )
+    shown_after = Passages.shown_after
+
+    def then_forget(passages: Passages, turns: list[int]) -> Mapping[PassageId, PassageId]:
+        found = shown_after(passages, turns)
+        forget(library.store, [gone])
+        return found
+
+    monkeypatch.setattr(Passages, "shown_after", then_forget)
+    found = library.recall(PLUMBER)
+    assert found.notice == ""
+    assert found.history[0].conversation_id == kept
 
 
 def test_what_corrects_on_a_branch_that_is_not_shown_is_left_out(library: RecallLibrary) -> None:
