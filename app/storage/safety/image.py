@@ -60,10 +60,12 @@ def verify(path: Path, counts: dict[str, int] | None = None) -> DatabaseIdentity
     try:
         connection = once_released(lambda: connect(path, path.parent, read_only=True))
         try:
+            image = identify(connection)
+            if image.version == 0:
+                raise _foreign(path)
             found = with_little_memory(
                 connection, _MEMORY_TO_VERIFY_MB, lambda: read_all_tables(connection)
             )
-            image = identify(connection)
         finally:
             connection.close()
     except duckdb.Error as error:
@@ -71,8 +73,6 @@ def verify(path: Path, counts: dict[str, int] | None = None) -> DatabaseIdentity
         if not _is_database(path):
             raise _foreign(path) from error
         raise StorageError(f"The file '{path.name}' is damaged", _CHOOSE_ANOTHER) from error
-    if image.version == 0:
-        raise _foreign(path)
     if counts is not None and found != counts:
         raise StorageError(f"The copy '{path.name}' is incomplete", "It was deleted.")
     return image

@@ -202,7 +202,7 @@ def test_a_backup_that_little_memory_cannot_read_verifies_with_more(
 
 def test_a_file_that_is_no_backup_does_not_verify(tmp_path: Path) -> None:
     with Connection(duckdb.connect(str(tmp_path / "recipes.duckdb"))) as other:
-        other.execute("CREATE TABLE recipes (name VARCHAR)")
+        other.execute('CREATE TABLE "my ""best"" recipe\'s" (name VARCHAR)')
     duckdb.connect(str(tmp_path / "bare.duckdb")).close()
     (tmp_path / "noise.duckdb").write_bytes(os.urandom(9000))
     foreign = "not a database"
