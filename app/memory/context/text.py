@@ -148,7 +148,7 @@ def best_of_summary(found: RetrievedConversation) -> str:
 def _telling(unit: QuoteUnit) -> tuple[float, float]:
     """Return the sort key of a unit that stands alone; where no word matches, by how much it says."""
     share = _QUESTION_SHARE if ends_with_question_mark(unit.text) else 1.0
-    return share * unit.worth, 0.0 if unit.worth else fullness(unit)
+    return share * unit.worth, 0.0 if unit.worth else share * fullness(unit)
 
 
 def conversation_hint(found: RetrievedConversation, said: str = "") -> PromptPiece | None:

@@ -60,6 +60,7 @@ def test_the_sentence_nearest_to_the_question_is_kept(room: int, cut: str) -> No
     ("telling", "other"),
     [(("My bike has a broken spoke at the rear wheel.", 0.0), ("Thanks!", 0.0)),
      (("How do I mend a spoke?", 1.0), ("Sure!", 0.06)),
+     (("By the mill.", 0.0), ("Where was the tea house?", 0.0)),
      (("By the mill.", 0.2), ("Where was the tea house?", 1.0))],
 )  # fmt: skip
 def test_the_most_telling_sentence_stands_for_a_text(
