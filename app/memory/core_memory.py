@@ -18,7 +18,7 @@ from app.storage.deletion.forget import remains_of_files
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.memories import ArchivalMemories, CoreMemory, CoreMemoryText, KnownMemory
-from app.storage.tables.projects import bounded_projects
+from app.storage.tables.projects import places_apart
 from app.storage.tables.settings import Settings
 
 _LIMIT = "core_memory_max_tokens"
@@ -150,14 +150,14 @@ class ArchivalMemoryService:
         """Save a text of a conversation; forgetting the conversation removes it.
 
         `more` is stored in the same commit. A text that is saved already is returned as it is,
-        unless a bounded project has one of the two. Raises InvalidInput when empty or too long.
+        unless the two are of different places (`APART`). Raises InvalidInput when empty or too long.
         """
         words = checked_text(text, LIMIT_CHARS, "memory")
         same = [known for known in self._memories.listed() if known.text == words]
         sources = {conversation_id, *(known.conversation_id for known in same)}
-        bounded = bounded_projects(self._store, sources)
+        places = places_apart(self._store, sources)
         for known in same:
-            if bounded.get(known.conversation_id) == bounded.get(conversation_id):
+            if places.get(known.conversation_id) == places.get(conversation_id):
                 return known
         memory = Memory(
             self._store.ids.passage(), new_uid(), words, now(), conversation_id, exchange_id

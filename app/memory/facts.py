@@ -238,7 +238,7 @@ class FactService:
     def reinstate(self, fact_id: int) -> Fact:
         """Make a fact current again that had ended; raises NotFound.
 
-        Facts of the same subject that superseded it end, but none of another bounded project.
+        Facts of the same subject that superseded it end, but none of another place (`APART`).
         """
         fact = self._facts.get(fact_id).fact
         if fact.valid_until is None:

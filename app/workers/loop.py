@@ -90,8 +90,8 @@ class WorkerLoop(Generic[Item, Result]):
     @property
     def is_drained(self) -> bool:
         """Whether its status says that it waits or has ended, without work that it would soon do."""
-        is_told = self._status.state is not WorkerState.RUNNING
-        return self._drained and is_told and not self._woken.is_set()
+        is_published = self._status.state is not WorkerState.RUNNING
+        return self._drained and is_published and not self._woken.is_set()
 
     def status(self) -> WorkerStatus:
         """Return the newest status; never waits. The counts of a stopped worker are as of `refresh`.

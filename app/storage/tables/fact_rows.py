@@ -35,9 +35,9 @@ _CURRENT = (
     "(SELECT id FROM fact WHERE valid_until IS NULL UNION "
     f"SELECT id FROM {VISIBLE_FACTS} WHERE valid_until IS NULL)"
 )
-_IN_BOUNDS = f"(SELECT f.*, b.place FROM fact f LEFT JOIN {APART} b ON b.id = f.conversation_id)"
+_IN_PLACES = f"(SELECT f.*, b.place FROM fact f LEFT JOIN {APART} b ON b.id = f.conversation_id)"
 _LATER = (
-    f"SELECT t.id, arg_max(o.id, (o.said_at, o.id)) AS after FROM {_IN_BOUNDS} t JOIN {_IN_BOUNDS} o "
+    f"SELECT t.id, arg_max(o.id, (o.said_at, o.id)) AS after FROM {_IN_PLACES} t JOIN {_IN_PLACES} o "
     "ON o.subject = t.subject AND (o.said_at, o.id) > (t.said_at, t.id) AND o.valid_until IS NULL "
     "AND o.place IS NOT DISTINCT FROM t.place "
     "WHERE t.subject <> '' AND t.valid_until IS NULL AND NOT t.pinned GROUP BY t.id"

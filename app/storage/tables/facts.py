@@ -147,7 +147,7 @@ class Facts(StoreReader):
         return found[0] if found else self.get(fact_id).fact
 
     def rivals_of(self, fact: Fact) -> Sequence[Fact]:
-        """Return the other stored current facts of a single-valued subject, by id; not of those set `APART`."""
+        """Return the other stored current facts of a single-valued subject, by id: only those of the same place."""
         place = f"(SELECT p.place FROM {APART} p WHERE p.id = %s)"
         return self._facts(
             "f.subject = ? AND f.subject <> '' AND f.id <> ? AND f.valid_until IS NULL AND "

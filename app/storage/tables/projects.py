@@ -12,17 +12,15 @@ from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of, re
 from app.storage.engine.store import Store
 
 _PROJECT = Table("project", columns_of(Project), "uid")
-BOUNDED = (
-    "(SELECT b.id, b.project FROM conversation b JOIN project ON project.uid = b.project "
-    "WHERE project.recall = 'only')"
-)
-"""The conversations in bounded projects, with the project's uid: a table."""
 APART = (
     "(SELECT b.id, coalesce(p.uid, b.source) AS place FROM conversation b "
     "LEFT JOIN project p ON p.uid = b.project AND p.recall = 'only' "
     f"WHERE p.uid IS NOT NULL OR b.source = '{SAMPLE_SOURCE}')"
 )
-"""The conversations whose facts count among themselves alone, with what they have in common: a table."""
+"""The conversations whose facts count among themselves alone, with their place: a table.
+
+A place is a bounded project, or else the sample archive.
+"""
 
 
 PROJECTS = Aggregate(
@@ -67,12 +65,12 @@ def folders_without_project(store: Store) -> Sequence[tuple[str, tuple[Conversat
     return [(name, tuple(ids)) for name, ids in rows]
 
 
-def bounded_projects(
+def places_apart(
     store: Store, conversation_ids: Iterable[int | None]
 ) -> Mapping[ConversationId | None, str]:
-    """Return the bounded projects of the conversations that are in one. Blocking."""
+    """Return the places of the conversations that are set `APART`. Blocking."""
     wanted = {each for each in conversation_ids if each is not None}
-    return dict(store.select_in(f"{BOUNDED} c", "c.id, c.project", wanted, "c.id"))
+    return dict(store.select_in(f"{APART} c", "c.id, c.place", wanted, "c.id"))
 
 
 def conversations_within(

@@ -3,7 +3,7 @@
 Exchanges may be read in any order, and again after an edit, so statements are ordered by their time.
 Of what patterns find, two facts with one subject supersede each other; of what a model finds, a fact
 supersedes the one that the model names. A fact that the user edited or pinned stays as it is. What a
-conversation of a bounded project states concerns the facts of that project only, and theirs no others.
+conversation of a bounded project or of the sample archive states concerns the facts of that place only.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from app.storage.engine.connection import grouped
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.facts import Facts, fact_changes
-from app.storage.tables.projects import bounded_projects
+from app.storage.tables.projects import places_apart
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionState, ExtractionWork
 
 _TICK = timedelta(microseconds=1)
@@ -81,23 +81,21 @@ class FactWriter:
         """Return what stores the facts of exchanges that may still be read, and how many may be."""
         state = self._work.state(each.exchange.id for each in read)
         kept = [each for each in read if each.exchange.id in state.may_be_read]
-        bounded = bounded_projects(self._store, {one.exchange.conversation_id for one in kept})
-        by_project = grouped(kept, lambda each: bounded.get(each.exchange.conversation_id, ""))
+        places = places_apart(self._store, {one.exchange.conversation_id for one in kept})
+        by_place = grouped(kept, lambda each: places.get(each.exchange.conversation_id, ""))
         changes = [
-            change
-            for project, own in by_project.items()
-            for change in self._changes(own, state, project)
+            change for place, own in by_place.items() for change in self._changes(own, state, place)
         ]
         return changes, len(kept)
 
     def _changes(
-        self, kept: Sequence[ReadExchange], state: ExtractionState, project: str
+        self, kept: Sequence[ReadExchange], state: ExtractionState, place: str
     ) -> list[Change]:
-        """Return what stores the facts of exchanges of one bounded project; "": of none."""
+        """Return what stores the facts of exchanges of one place; "": of none set apart."""
         texts = (content_hash(fact.stated.text) for each in kept for fact in each.facts)
         read = (blocked_message_hash(own.id) for each in kept for own in each.exchange.messages)
         refused = self._facts.refused([*texts, *read])
-        known = self._known(kept, state, project)
+        known = self._known(kept, state, place)
         done: list[Change] = []
         for each in sorted(kept, key=lambda one: one.exchange.id):
             said = () if each.exchange.id in state.outdated else each.facts
@@ -118,7 +116,7 @@ class FactWriter:
         return [*known.changes(), *done]
 
     def _known(
-        self, kept: Sequence[ReadExchange], state: ExtractionState, project: str
+        self, kept: Sequence[ReadExchange], state: ExtractionState, place: str
     ) -> "_AffectedFacts":
         stated = [fact for each in kept for fact in each.facts]
         sources: set[int] = {each.exchange.id for each in kept}
@@ -133,8 +131,8 @@ class FactWriter:
             *self._work.facts_with("exchange_id", sources, "AND valid_until IS NULL"),
         ]
         found += self._work.facts_with("superseded_by", [fact.id for fact in found])
-        homes = bounded_projects(self._store, {fact.conversation_id for fact in found})
-        facts = {fact.id: fact for fact in found if homes.get(fact.conversation_id, "") == project}
+        places = places_apart(self._store, {fact.conversation_id for fact in found})
+        facts = {fact.id: fact for fact in found if places.get(fact.conversation_id, "") == place}
         return _AffectedFacts(self._store, facts, self._work.versions(facts))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from app.bootstrap import RunMode, Services, build
 from app.check import check
 from app.domain.changes import ConversationEdited, PromptStored
-from app.domain.conversations import FORGOTTEN, SAMPLE_SOURCE
+from app.domain.conversations import FORGOTTEN
 from app.domain.errors import InvalidInput, KnownError, NotFound
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.records.facts import Fact, FactCategory
@@ -20,7 +20,7 @@ from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.profile_lines import is_grounded, source_of
 from app.storage.engine.stamps import now
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.facts import fact_changes
+from app.storage.tables.facts import FactFilter, Facts, fact_changes
 from app.storage.tables.profile import ProfileRows
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
@@ -31,6 +31,7 @@ from tests.fakes.background import ScriptedAsker
 from tests.fakes.canary import CANARY, files_after_erasing, plain_databases
 from tests.fakes.command_line import Console
 from tests.fakes.jobs import JumpingClock, count_rows
+from tests.fakes.libraries import SAMPLE
 from tests.fakes.stored import (
     AT,
     ConversationRecord,
@@ -82,6 +83,10 @@ class Library:
         self.store.save(*fact_changes(changed))
         return changed
 
+    def read_for_facts(self) -> None:
+        self.settings.set("knowledge_extractor_enabled", True)
+        self.services.workers.run_until_idle([WorkerName.KNOWLEDGE_EXTRACTOR])
+
     def run(self) -> WorkerStatus:
         (status,) = self.board.run_until_idle([PROFILE])
         return status
@@ -131,14 +136,20 @@ def test_lasting_facts_are_proposed_by_category_and_lines_know_their_fact(librar
     assert "I went to Oslo" in library.proposed()
 
 
-def test_facts_of_the_sample_archive_are_not_the_users(library: Library) -> None:
-    sample = add_conversation(library.store, "Hello.", source=SAMPLE_SOURCE)
-    (own,) = library.learn(HOME, subject="user: home", pinned=True)
-    later = own.said_at + timedelta(days=1)
-    (other,) = library.learn("I live in Ulm", source=sample, subject=own.subject, said_at=later)
-    assert check(library.store).problems == (), "neither takes the place of the other"
-    assert library.services.facts.rivals_of(other) == []
-    assert library.proposed() == {HOME}
+@pytest.mark.parametrize("text", ["I'm 41.", "I'm 34."])  # the sample's person is 34
+def test_facts_of_the_sample_archive_are_not_the_users(library: Library, text: str) -> None:
+    own = add_conversation(library.store, text, at=datetime(2024, 1, 1, tzinfo=UTC))
+    library.read_for_facts()
+    import_files(library.store, [SAMPLE])
+    library.read_for_facts()
+    facts = Facts(library.store)
+    (age,) = facts.of_conversation(own.conversation.id)
+    others = [each.fact for each in facts.listed(FactFilter()) if each.fact.subject == age.subject]
+    assert [each.valid_until for each in others] == [None, None], "neither ends the other"
+    assert check(library.store).problems == ()
+    assert facts.rivals_of(age) == []
+    library.change(age, pinned=True)
+    assert library.proposed() == {text}
 
 
 def test_equal_facts_become_one_line(library: Library) -> None:
