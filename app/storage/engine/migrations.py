@@ -326,13 +326,28 @@ _STAMPS_OF_ENDED = _script(
        AND source_hash = turns.former"""
 )
 
+# The sample archive was imported as any other; in each library its conversations have these uids.
+_SAMPLE_SOURCE = _script(
+    """UPDATE conversation SET source = 'sample' WHERE source = 'chatgpt' AND contains('
+       018f8d02-c4c0-727c-9657-48fdbcb5a31b 018fc3a1-9e20-7e3e-9356-54102629bb55
+       019020b6-f6a0-77a4-b56e-a1265b78b513 01907e24-3320-7362-8055-194e97ebbb66
+       0190d4c6-d980-78f8-8a96-555a0013dcac 019133c6-00a0-7e99-899b-5a4409de8eb5
+       0191b4a5-f220-7ee4-9d25-1aaf2dd6d9b2 019286e4-e200-7fba-9390-6493879fa592
+       0193489a-6be0-7cc6-858d-4360ecf6bb1a 019437fb-3e80-7501-ab94-5308d7b1b920
+       01953362-fc40-7742-b2f0-4681a2c83220 01959efb-8a80-7d56-a230-1c19e2930558
+       019619ff-d9c0-7eb4-b9ef-7a54addcd3c1 0196df11-11c0-74ca-b58e-c0a6ecbf9e3e
+       0197baa8-4780-738e-98fd-27483368dcc9 01984c16-32e0-78b1-b9fe-a1ea74f6c4a3
+       0199496a-7e60-7a2c-8eb4-c6c49b1f8366 0199c3a9-0ca0-7b53-98a8-8a4adb312e58
+       019a30ee-1260-7a31-ac1d-e4680cfdb7e8', uid)"""
+)
+
 
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
     _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS, _ERASURE,
     _ROUTINES, _TOPICS, _ROUTINE_PROJECT, _DOCUMENTS, _TOPIC_AUTHORS,
-    _FORMER_PASSAGES, _FORMER_HASHES, add_import_items, _STAMPS_OF_ENDED,
+    _FORMER_PASSAGES, _FORMER_HASHES, add_import_items, _STAMPS_OF_ENDED, _SAMPLE_SOURCE,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

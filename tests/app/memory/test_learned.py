@@ -20,7 +20,7 @@ from app.domain.changes import (
     PromptStored,
     ToolSummaryPut,
 )
-from app.domain.conversations import FORGOTTEN
+from app.domain.conversations import FORGOTTEN, SAMPLE_SOURCE
 from app.domain.deletions import FactForgotten, MemoryForgotten
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import MessageId, PassageId, new_uid
@@ -305,6 +305,15 @@ def test_a_saved_text_is_a_passage_until_it_is_forgotten(store: Store) -> None:
     assert not passages.of_kind(PassageKind.MEMORY)
     with pytest.raises(NotFound):
         memories.forget(memory.id)
+
+
+def test_a_text_saved_in_the_sample_archive_is_not_the_users(store: Store) -> None:
+    memories = ArchivalMemoryService(store)
+    sample = add_conversation(store, "Hello.", source=SAMPLE_SOURCE)
+    theirs = memories.save("Likes tea.", sample.conversation.id, sample.exchanges[0].id)
+    own = memories.save("Likes tea.")
+    assert own.id != theirs.id
+    assert memories.save("Likes tea.") == own
 
 
 def test_a_memory_saved_in_a_conversation_names_it_and_leaves_with_it(store: Store) -> None:

@@ -22,7 +22,7 @@ from app.domain.changes import (
     SettingPut,
     SummaryPut,
 )
-from app.domain.conversations import Text
+from app.domain.conversations import SAMPLE_SOURCE, Text
 from app.domain.deletions import MessagesForgotten
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
@@ -461,6 +461,24 @@ def test_an_import_of_an_earlier_version_can_be_undone(
         assert _tree(store) == []
         assert import_files(store, [tmp_path / "a.json"]).restored == 2
         assert check(store).problems == ()
+
+
+def test_the_sample_archive_of_an_earlier_version_is_known_as_the_sample(tmp_path: Path) -> None:
+    root, earlier = tmp_path / "data", tmp_path / "sample.json"
+    earlier.write_text(SAMPLE.read_text("utf-8").replace('"source": "sample",', ""), "utf-8")
+    with opened(root) as store:
+        mine = add_conversation(store, "Mine", source="chatgpt").conversation.id
+        assert import_files(store, [earlier]).conversations == 19
+        assert _of_source(store, SAMPLE_SOURCE) == set()
+    make_earlier(DataPaths(root).database, migrations.STEPS.index(migrations._SAMPLE_SOURCE))
+    with opened(root) as store:
+        assert _of_source(store, SAMPLE_SOURCE) == present(store) - {mine}
+        assert import_files(store, [SAMPLE]).number == 0, "all of it is known"
+        assert check(store).problems == ()
+
+
+def _of_source(store: Store, source: str) -> set[int]:
+    return set(store.column("SELECT id FROM conversation WHERE source = ?", [source]))
 
 
 @pytest.mark.parametrize("kept", ['""', "null", '"[{"', "[]", '"[{}]"'])
