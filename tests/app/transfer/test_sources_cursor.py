@@ -126,7 +126,7 @@ def test_a_project_whose_folder_is_gone_has_a_name(
     clean_home: Path, folder: str, said: str, project: str
 ) -> None:
     (clean_home / "code" / "my-app").mkdir(parents=True)
-    dashed = re.sub(r"[^A-Za-z0-9]", "-", str(clean_home)).strip("-")
+    dashed = re.sub(r"[^A-Za-z0-9]", "-", str(clean_home)).lstrip("-")
     name = folder.format(home=dashed)
     log = clean_home / ".cursor/projects" / name / "agent-transcripts/c1/c1.jsonl"
     log.parent.mkdir(parents=True)

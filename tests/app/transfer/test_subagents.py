@@ -20,7 +20,7 @@ from app.transfer.exporting import ExportFormat, export
 from app.transfer.import_history import ImportHistory
 from app.transfer.importing import import_files
 from tests.fakes.followed import Followed, as_lines
-from tests.fakes.stored import opened
+from tests.fakes.stored import execute, opened
 
 BEGUN, ASKED, STARTED, ENDED = (f"2026-08-01T10:0{minute}:00Z" for minute in range(4))
 
@@ -291,8 +291,7 @@ def test_sessions_that_are_followed_are_linked(followed: Followed) -> None:
 def test_what_was_imported_without_links_gets_them(store: Store, tmp_path: Path) -> None:
     paths = list(_claude_code(tmp_path))
     import_files(store, paths)
-    lost = "DELETE FROM origin WHERE kind = 'subagent' OR source_id = 's1'"
-    store.database.write(lambda connection: connection.execute(lost))
+    execute(store, "DELETE FROM origin WHERE kind = 'subagent' OR source_id = 's1'")
     assert not _are_linked(store)
     assert import_files(store, paths).messages == 0
     assert _are_linked(store)
