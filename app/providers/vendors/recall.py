@@ -124,16 +124,19 @@ def _recent(messages: Sequence[Message], question: Message) -> Sequence[str]:
 def _quoted(found: Sequence[FoundAnswer]) -> Sequence[FoundAnswer]:
     """Return the answers to quote: relevant ones, and at most three possibly related ones.
 
-    Beside a relevant one only its conversations are possibly related: of others one in thirty is. Without
-    either, the three that are nearest. What another one of them quotes is left out, and so is a summary where
+    Beside a relevant one only other turns of its conversations are possibly related: of others one in thirty
+    is, and a fact counts as the turn it comes from. Without either, the three that are nearest. What another one of them quotes is left out, and so is a summary where
     turns of its conversation are quoted.
     """
     clear = [each for each in found if not each.result.is_weak]
     talks = {each.result.conversation_id for each in clear}
+    turns = {each.result.exchange_id for each in clear} - {None}
     related = [
         each
         for each in found
-        if each.result.is_hint and (not clear or each.result.conversation_id in talks)
+        if each.result.is_hint
+        and (not clear or each.result.conversation_id in talks)
+        and each.result.exchange_id not in turns
     ]
     relevant = [*clear, *related[:_MAX_UNCERTAIN]] or [
         each for each in found if each.result.relevance >= _MIN_RELEVANCE

@@ -114,8 +114,9 @@ def test_without_results_or_memory_it_says_so() -> None:
 
 
 def test_weak_results_are_introduced_as_such_and_few() -> None:
+    weak = replace(RESULT, relevance=0.09, is_weak=True)
     poor = [
-        replace(RESULT, relevance=0.09, is_weak=True, turn_number=n, snippet=f"Advice {n}.")
+        replace(weak, turn_number=n, exchange_id=ExchangeId(10 + n), snippet=f"Advice {n}.")
         for n in range(5)
     ]
     hints = [replace(each, relevance=0.46, is_hint=True) for each in poor]
@@ -130,10 +131,14 @@ def test_weak_results_are_introduced_as_such_and_few() -> None:
 
 
 def test_beside_a_clear_answer_only_its_conversation_is_possibly_related() -> None:
-    hint = replace(BIKES, is_hint=True, conversation_id=ConversationId(8), snippet="Oil the chain.")
+    hint = replace(
+        BIKES, is_hint=True, conversation_id=ConversationId(8), exchange_id=ExchangeId(6), snippet="Oil the chain."
+    )  # fmt: skip
     assert hint.snippet in answer(hint), "without a clear answer"
     assert hint.snippet not in answer(RESULT, hint)
-    assert hint.snippet in answer(RESULT, replace(hint, conversation_id=RESULT.conversation_id))
+    beside = replace(hint, conversation_id=RESULT.conversation_id)
+    assert hint.snippet in answer(RESULT, beside)
+    assert hint.snippet not in answer(RESULT, replace(beside, exchange_id=RESULT.exchange_id))
 
 
 def test_a_summary_is_not_repeated_beside_its_turns() -> None:
