@@ -213,7 +213,7 @@ class LanceDb:
                 for row, vector in zip(rows, vectors, strict=True)
             ],
         )
-        self._turns.create_fts_index("text")
+        self._turns.create_fts_index("text", with_position=True)  # a quotation asks for a phrase
         self._turns.create_scalar_index("talk", index_type="BITMAP")
 
     def search(self, asked: Asked) -> Sequence[int]:
