@@ -92,11 +92,11 @@ def runs_before(prompts: Prompts, of: Exchange, branch: Exchange) -> Sequence[Pr
     Without what was forgotten since.
     """
     before = frozenset(branch.message_ids[:-1])
+    stored = reversed(prompts.history(of.id, "")) if before else ()
     return [
-        PromptStored(replace(run, exchange_id=branch.id, parts=parts))
-        for run in reversed(prompts.history(of.id, "") if before else ())
+        PromptStored(replace(run, exchange_id=branch.id, parts=tuple(map(_without, run.parts))))
+        for run in stored
         if before.issuperset(run.part(PlanPartKind.QUESTION).message_ids)
-        for parts in [tuple(_without(each, frozenset()) for each in run.parts)]
     ]
 
 
@@ -178,7 +178,7 @@ def first_sent(prompt: StoredPrompt) -> MessageId | None:
     )
 
 
-def _without(part: PlanPart, rejected: frozenset[PassageId]) -> PlanPart:
+def _without(part: PlanPart, rejected: frozenset[PassageId] = frozenset()) -> PlanPart:
     """Return a part without rejected and forgotten items; without any item it is empty."""
     quotes = any(piece.passage_id for piece in part.pieces)
     pieces = tuple(

@@ -203,7 +203,7 @@ class ImportHistory:
     def tags(self, conversation_ids: Collection[int]) -> Mapping[int, Collection[str]]:
         """Return the tags that imports found for conversations, of those where the first one noted them.
 
-        Without those that an undo took: one after a later import that found them takes them from that, too.
+        Tags that an undo took are left out, also of what a later import had found before that undo.
         """
         rows = {row["number"]: row for row in self._rows()}
         found: dict[int, set[str]] = {}

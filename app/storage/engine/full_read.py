@@ -36,7 +36,7 @@ def read_everything(connection: Connection) -> None:
 
 
 def row_counts(connection: Connection) -> dict[str, int]:
-    """Return how many rows each table has, by its name; one statement takes a third of the time of one for each."""
+    """Return how many rows each table has, by its name: one statement, in a third of the time of many."""
     counts = (f"SELECT '{table}', count(*) FROM \"{table}\"" for table in tables(connection))
     statement = " UNION ALL ".join(counts)
     return dict(connection.rows(statement)) if statement else {}

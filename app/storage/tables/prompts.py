@@ -177,9 +177,9 @@ class Prompts(StoreReader):
     def history(
         self, cursor: Connection, exchange_id: ExchangeId, forgotten: str = FORGOTTEN
     ) -> tuple[StoredPrompt, ...]:
-        """Return all prompts of an exchange, newest first: of each time it ran, and of earlier questions of a branch.
+        """Return all prompts of an exchange, newest first; `forgotten` stands for deleted texts.
 
-        `forgotten` stands for deleted texts.
+        There is one for each time it ran, and on a branch one for each earlier question that it shares.
         """
         items = _items(cursor, exchange_id)
         runs = _stored(cursor, [exchange_id], forgotten).get(exchange_id, [])
